@@ -28,6 +28,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
         "_optional",
         "_memory",
         "_version",
+        "_words",
     ),
     ("settings",),
     ("graph",),

@@ -19,6 +19,11 @@ _GROUP_FILES = {
     1: ("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_inactive_file", "total_active_file")),
 }
 
+# Of the usable memory that a training may take: the graph as loaded, other programs and the file cache need some.
+CPU_SHARE = 0.6
+# Of the GPU's free memory that a training may use: compiled kernels, captured graphs and torch's allocator need some.
+GPU_SHARE = 0.7
+
 
 def usable_memory(root: Path = Path("/")) -> int | None:
     """Return how many bytes this process may take, or None where the system does not report it.
@@ -45,6 +50,20 @@ def free_device_memory(device: torch.device) -> int | None:
 
     free, _ = torch.cuda.mem_get_info(device)
     return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+
+
+def memory_limit(device: str) -> int:
+    """Return how many bytes a training may use: a share of the usable memory, or of the GPU's free memory.
+
+    Where the system does not report its memory, there is no limit.
+    """
+    if device == "cpu":
+        memory = usable_memory()
+        return 2**62 if memory is None else int(CPU_SHARE * memory)
+    import torch
+
+    free = free_device_memory(torch.device(device))
+    return 2**62 if free is None else int(GPU_SHARE * free)
 
 
 def _machine() -> Iterator[int]:

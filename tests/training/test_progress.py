@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pprop.training.progress import LEAST_ENDED, Pace, _mean_rest, duration, show_progress
+from pprop._words import duration
+from pprop.training.progress import LEAST_ENDED, Pace, _mean_rest, show_progress
 
 NO_CAP = 10**9
 RECORDED = Path(__file__).parents[2] / "results" / "core_accuracy.json"

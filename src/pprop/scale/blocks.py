@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pprop._memory import memory_limit
 from pprop._validate import check_int, describe, reject
 from pprop.graph import Graph
 from pprop.graph.files import path_of
@@ -21,7 +22,6 @@ from pprop.propagation import PowerIteration
 from pprop.scale.steps import propagate_folder
 from pprop.settings import STEPS
 from pprop.training import Trained
-from pprop.training.memory import memory_limit
 
 FUNCTION = "pprop.scale.predict"
 # Entries of a graph from which on its transition matrix is not made: for some time that takes 32 bytes an entry.

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import final
 
 from pprop._validate import counted
+from pprop._words import duration
 from pprop.graph.files import check_disk
-from pprop.training.progress import duration
 
 # Bytes of memory for an edge that is read and scattered, all threads together, and for an entry that is sorted.
 EDGE_BYTES, ENTRY_BYTES, WEIGHTED_BYTES = 400, 64, 192

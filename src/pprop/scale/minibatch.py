@@ -12,7 +12,9 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from pprop._memory import memory_limit
 from pprop._validate import check_bool, check_int, describe, reject
+from pprop._words import duration
 from pprop.datasets import Split
 from pprop.graph import Graph
 from pprop.graph.features.dense_rows import DenseRows
@@ -28,8 +30,7 @@ from pprop.scale.neighbourhoods import EPS, NEIGHBOURS, Neighbourhoods, find_nei
 from pprop.scale.trainer import BatchLoss, ColumnsTrainer, NeighbourhoodTrainer, fused_trainer, labelled
 from pprop.settings import BACKEND, DEVICE, LEARNING_RATE
 from pprop.training import Trained
-from pprop.training.memory import TrainingBytes, memory_limit
-from pprop.training.progress import duration
+from pprop.training.memory import TrainingBytes
 from pprop.training.stopping import Stopping
 from pprop.training.task import Task
 from pprop.training.train import TrainOptions, train_by

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
-import torch
-
 from pprop._errors import CapacityError
-from pprop._memory import free_device_memory, usable_memory
+from pprop._memory import memory_limit
 from pprop._validate import check_int, describe
 from pprop.graph.features.dense_rows import DenseRows
 from pprop.kernels.trainer import FeatureMatrix, TrainerBytes
@@ -16,11 +14,6 @@ from pprop.settings import DEVICE
 
 # Bytes by name.
 Items = dict[str, int]
-
-# Of the usable memory that a training may take: the graph as loaded, other programs and the file cache need some.
-CPU_SHARE = 0.6
-# Of the GPU's free memory that a training may use: compiled kernels, captured graphs and torch's allocator need some.
-GPU_SHARE = 0.7
 
 
 @final
@@ -221,18 +214,6 @@ def plan_runs(
         chunk = min(runs, (free - most * working) // each)
     chunk = -(-runs // -(-runs // chunk))  # as many chunks, of equal length
     return RunPlan(runs, chunk, min(chunk, together), device, limit, held)
-
-
-def memory_limit(device: str) -> int:
-    """Return how many bytes a training may use: a share of the usable memory, or of the GPU's free memory.
-
-    Where the system does not report its memory, there is no limit.
-    """
-    if device == "cpu":
-        memory = usable_memory()
-        return 2**62 if memory is None else int(CPU_SHARE * memory)
-    free = free_device_memory(torch.device(device))
-    return 2**62 if free is None else int(GPU_SHARE * free)
 
 
 def _results(items: Items, runs: int, device: str) -> int:

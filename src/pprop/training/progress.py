@@ -27,6 +27,7 @@ from contextlib import contextmanager
 from typing import final
 
 from pprop._compiling import COMPILING, compiling
+from pprop._words import duration
 
 _PAUSE = 0.1  # seconds between two updates of the line: an epoch may be much shorter
 LEAST_ENDED = 5  # runs; the relative error is about one over the square root of their number
@@ -140,21 +141,6 @@ def _mean_rest(growth: float, reached: float) -> float:
     if z > 5:  # the limit; the product below would be infinity times zero
         return 1 / (growth * reached)
     return math.sqrt(math.pi / (2 * growth)) * math.exp(z * z) * math.erfc(z)
-
-
-def duration(seconds: float) -> str:
-    """Return a time for people.
-
-    >>> [duration(s) for s in (0.2, 59.6, 200, 7260, 200000)]
-    ['1 s', '1 min', '3 min', '2 h 1 min', '56 h']
-    """
-    if seconds < 59.5:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours < 24 and minutes else f"{hours + round(minutes / 60)} h"
 
 
 # What a training calls after an epoch, or a few of them: the runs now in training have made so many epochs (those that

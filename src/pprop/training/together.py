@@ -12,10 +12,10 @@ import copy
 import torch
 from torch import Tensor, nn
 
+from pprop._memory import memory_limit
 from pprop.models.model import Model
 from pprop.models.module import module_state, node_blocks
 from pprop.models.network import FeatureNetwork
-from pprop.training.memory import memory_limit
 from pprop.training.module_runs import OneModule, RunsRandomness, StackedModules, named_parts, run_modules, trainable
 from pprop.training.task import Task
 

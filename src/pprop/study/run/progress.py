@@ -12,6 +12,7 @@ from functools import cache, partial
 from typing import final
 
 from pprop._errors import PpropError
+from pprop._words import duration
 from pprop.study.cell import Cell, Seeds, title_of
 from pprop.study.experiment import Experiment
 from pprop.study.revisions import current_data, current_revision
@@ -192,8 +193,6 @@ class Watch:
     def runs(self, done: int, seconds_left: float | None) -> None:
         """Take note: so many runs of all are finished; the others may take so long."""
         if self._update is not None:
-            from pprop.training.progress import duration  # here: it brings torch along, which a status does without
-
             self._update(completed=done, left=f"about {duration(seconds_left)} left" if seconds_left else "")
 
 
