@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 
 import pprop
+from pprop.graph.building.matrix import MatrixBuild
+from pprop.graph.building.stages import Build
 from pprop.graph.tables.arrow import pa, parquet
-from pprop.scale.build_stages import Build
-from pprop.scale.matrix_build import MatrixBuild
 
 PART = 10**6  # rows of a row group
 

@@ -27,6 +27,9 @@ import numpy as np
 
 import pprop
 from _measure import describe_machine, use_threads, warn_if_busy
+from _planted import Planted
+from _planted_features import WordFeatures
+from _planted_files import write_planted
 from pprop import scale
 
 NODES, COLUMNS, CLASSES, MEAN_DEGREE = 12_400_000, 2_800_000, 8, 28.2
@@ -34,18 +37,18 @@ DRAWS, STRENGTH, POWER, HOMOPHILY = 40, 0.28, 8.0, 0.4
 ALPHA, PENALTY, EPOCHS, NEIGHBOURS = 0.2, 5e-4, 1000, 256
 
 
-def planted(share: float, options: argparse.Namespace) -> scale.Planted:
+def planted(share: float, options: argparse.Namespace) -> Planted:
     """Return the graph, of a share of the full size."""
-    words = scale.WordFeatures(round(COLUMNS * share), DRAWS, options.strength, POWER)
+    words = WordFeatures(round(COLUMNS * share), DRAWS, options.strength, POWER)
     degree, homophily = options.degree, options.homophily
-    return scale.Planted(round(NODES * share), degree, homophily=homophily, classes=CLASSES, features=words, seed=1)
+    return Planted(round(NODES * share), degree, homophily=homophily, classes=CLASSES, features=words, seed=1)
 
 
 def make(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Write the files and build the graph folder; the files are removed."""
     folder.mkdir(exist_ok=True)
     begin = time.perf_counter()
-    files = scale.write_planted(planted(options.share, options), folder / "files")
+    files = write_planted(planted(options.share, options), folder / "files")
     written = time.perf_counter() - begin
     begin = time.perf_counter()
     graph = pprop.build_graph(

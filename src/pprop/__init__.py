@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from pprop.datasets import *
     from pprop.estimators import *
     from pprop.graph import *
+    from pprop.graph.building.build import build_graph
     from pprop.models import *
     from pprop.propagation import *
-    from pprop.scale import build_graph
     from pprop.training import *
     from pprop.tuning import *
 

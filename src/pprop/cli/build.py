@@ -60,7 +60,7 @@ def build(
     check_folder(out, names=FILES, force=force)
     out.parent.mkdir(parents=True, exist_ok=True)
 
-    from pprop.scale import build_graph
+    from pprop.graph.building.build import build_graph
 
     if edges and Path(edges[0]).is_file():
         tables.check(edges[0])

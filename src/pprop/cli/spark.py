@@ -155,8 +155,8 @@ def ppr(
     """Find how much nodes draw on which others, in Spark: the largest entries of their PPR rows, by local push."""
     _check_out(out, force=force)
     cluster.begin()
-    from pprop.scale.neighbourhoods import EPS, NEIGHBOURS
     from pprop.spark import ppr_topk
+    from pprop.training.minibatch.neighbourhoods import EPS, NEIGHBOURS
 
     most, finest = NEIGHBOURS if topk is None else topk, EPS if eps is None else eps
     how: dict[str, Any] = {"work": cluster.work, "say": session.say, **cluster.edges}

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pprop import scale, settings
+from pprop import settings
 from pprop._validate import reject
 from pprop.estimators.fitted import AnyModel, Learned
 from pprop.estimators.learning import FitData, TrainedClassifier
@@ -19,6 +19,7 @@ from pprop.models import APPNP, MLP, PPNP, Model, SolvedPPNP
 from pprop.propagation.certificate import least_error
 from pprop.propagation.tolerance import TOLERANCE_SOLVERS
 from pprop.training import run_seed
+from pprop.training.minibatch import training as minibatch
 from pprop.training.self_training import best_of
 from pprop.training.train import train_alphas
 
@@ -83,7 +84,9 @@ class APPNPClassifier(TrainedClassifier, MatrixParameters, PredictorParameters):
             reject("neighbours", type(self).__name__, "None with a predictor of your own", values["neighbours"])
         assert isinstance(model, Model)
         how: dict[str, Any] = {"labels": data.labels, "weights": data.weights, **vars(train_options(values))}
-        trained = scale.train(model, data.graph, data.split, neighbours=values["neighbours"], seeds=data.seed, **how)
+        trained = minibatch.train(
+            model, data.graph, data.split, neighbours=values["neighbours"], seeds=data.seed, **how
+        )
         warn_unfinished(trained, values)
         return Learned.of(model, trained)
 

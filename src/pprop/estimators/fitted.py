@@ -19,13 +19,13 @@ from pprop.estimators.source import GraphSource
 from pprop.graph import Graph, Scaling
 from pprop.kernels import BACKENDS, Backend, choose_backend
 from pprop.models import Architecture, FeatureNetwork, Model
+from pprop.models.blocks import block_logits, steps_fit
 from pprop.models.ensemble import Ensemble, mean_log_probabilities
 from pprop.models.feature_propagation import BootstrappedFP, feature_logits
 from pprop.models.inference import Inference
 from pprop.models.label_propagation import LabelPropagation
 from pprop.models.module import make_module, module_state
 from pprop.propagation import PowerIteration
-from pprop.scale.blocks import block_logits, steps_fit
 from pprop.training import History, Trained
 
 # What a classifier may learn.
@@ -86,7 +86,7 @@ def logits_from(
     """Return the logits of all nodes, shape (n, c): the same bits as those at the end of the training.
 
     They are in memory, or in a file; then, with `in_blocks`, or where steps in memory do not fit, those of APPNP are made as
-    `scale.predict` makes them.
+    `pprop.scale.predict` makes them.
     """
     if file is not None and not _by_steps(model):
         reject("logits_file", function, "None, unless the model is APPNP with the built-in network", describe(file))

@@ -33,7 +33,7 @@ RUNS = 6
 BRANCHES = 7
 # Entries (i, j) of a dense feature matrix; site (i, epoch), position j.
 DENSE_FEATURES = 8
-# A planted graph, by layer: its edges, dense features, words, class means, and where its nodes begin.
+# A planted graph (benchmarks/_planted.py), by layer: its edges, dense features, words, class means, and where its nodes begin.
 PLANTED = 9
 # Order of labelled nodes and of mini-batches; site (position, 0) for nodes, (batch, epoch + 1) for batches; first word.
 ORDER = 10

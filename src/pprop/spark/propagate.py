@@ -15,11 +15,11 @@ import torch
 from pprop._errors import FormatError, ToleranceError
 from pprop._interrupt import check_interrupt
 from pprop._validate import check_choice, check_float, check_int, counted, describe, reject
+from pprop.graph.building.progress import show_stage
 from pprop.graph.files import check_disk
 from pprop.graph.folder import GraphFolder
 from pprop.kernels.solves import Solved
 from pprop.propagation.certificate import with_rounding, worst_error
-from pprop.scale.progress import show_stage
 from pprop.settings import ALPHA, NORMALIZATION, NORMALIZATIONS, POSITIVE_ALPHA, SELF_LOOPS, STEPS
 from pprop.spark.arrays import new_array
 from pprop.spark.foreign import DataFrame, RecordBatch, Say, SparkSession, arrow, silent, sql_functions

@@ -15,13 +15,13 @@ from pprop._errors import InputError
 from pprop._validate import check_choice, check_float, check_int, counted
 from pprop.graph.folder import GraphFolder
 from pprop.propagation.push import LocalPush
-from pprop.scale.neighbourhoods import EPS, NEIGHBOURS
 from pprop.settings import NORMALIZATION, NORMALIZATIONS, POSITIVE_ALPHA, SELF_LOOPS
 from pprop.spark.foreign import DataFrame, RecordBatch, Say, SparkSession, arrow, silent, sql_functions
 from pprop.spark.graphs import EdgeColumns, is_packed, packed_graph, work_folder
 from pprop.spark.numbering import folder_positions
 from pprop.spark.session import check_executors, one_thread, session_of
 from pprop.spark.tables import check_columns, column, id_type, read_frame, same_type
+from pprop.training.minibatch.neighbourhoods import EPS, NEIGHBOURS
 
 FUNCTION = "pprop.spark.ppr_topk"
 

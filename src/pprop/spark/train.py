@@ -13,13 +13,13 @@ from pprop._validate import counted
 from pprop.estimators.appnp import APPNPClassifier
 from pprop.graph import Graph
 from pprop.graph.labels import MISSING_LABELS
-from pprop.scale.neighbourhoods import EPS, NEIGHBOURS, Neighbourhoods, keep_neighbourhoods
 from pprop.settings import POSITIVE_ALPHA
 from pprop.spark.foreign import Say, arrow
 from pprop.spark.graphs import work_folder
 from pprop.spark.session import session_of
 from pprop.spark.tables import check_columns, column, id_type, read_frame
 from pprop.spark.topk import ppr_topk
+from pprop.training.minibatch.neighbourhoods import EPS, NEIGHBOURS, Neighbourhoods, keep_neighbourhoods
 
 FUNCTION = "pprop.spark.train"
 

@@ -1,0 +1,1 @@
+"""Graph folders from streams of tables, with bounded memory: `build_graph` in `build`."""
