@@ -217,21 +217,3 @@ def test_check_of_a_column_that_is_not_there_names_the_columns(pprop_here, table
 def test_check_of_a_graph_with_hardly_an_edge_is_an_answer_not_a_crash(pprop_here, tmp_path: Path, text: str):
     (tmp_path / "edges.csv").write_text(text)
     assert pprop_here("data", "check", "edges.csv").code in (0, 3)
-
-
-def test_a_planted_graph_is_written_as_the_library_makes_it(pprop_here, tmp_path: Path):
-    from pprop.scale import Planted, WordFeatures
-
-    words = "data planted --nodes 500 --classes 4 --features words --columns 90 --seed 3 --out made --json"
-    answer = pprop_here(*words.split())
-    assert answer.code == 0
-    expected = Planted(500, classes=4, features=WordFeatures(90), seed=3)
-    assert answer.record["edges_drawn"] == expected.n_edges
-    assert np.array_equal(np.load(answer.record["labels"]), expected.labels(0, 500))
-    graph = pprop.read_graph(answer.record["edges"][0])
-    assert graph.n_edges == expected.graph().n_edges
-    assert len(np.load(answer.record["features"][2])) == 501
-    assert pprop_here(*words.split()).code == 3
-    assert "normal, words" in pprop_here("data", "planted", "--nodes", 9, "--features", "x", "--out", "y").err.replace(
-        "'", ""
-    )

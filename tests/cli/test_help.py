@@ -29,7 +29,6 @@ VERBS = [
     ("data", "info"),
     ("data", "get"),
     ("data", "check"),
-    ("data", "planted"),
     ("study",),
     ("study", "list"),
     ("study", "run"),

@@ -192,14 +192,13 @@ def test_a_full_disk_has_one_exit_code(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.parametrize("words", ["build edges.csv --out graph", "data planted --nodes 20 --classes 2 --out planted"])
 def test_too_little_room_found_before_the_work_has_the_exit_code_of_a_full_disk(
-    pprop_here, tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+    pprop_here, tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     before = sorted(tmp_path.rglob("*"))
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr("shutil.disk_usage", lambda folder: usage._replace(free=10))
-    answer = pprop_here(*words.split())
+    answer = pprop_here("build", "edges.csv", "--out", "graph")
     assert answer.code == 4
     assert "0.0 GB of disk, and 0.0 GB are free" in answer.err
     assert sorted(tmp_path.rglob("*")) == before

@@ -1,4 +1,4 @@
-"""``pprop data``: the paper's graphs, a check of a user's graph, and planted graphs."""
+"""``pprop data``: the paper's graphs, and a check of a user's graph."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import typer
 from pprop._validate import counted
 from pprop.cli.graphs import GraphInput, Tables
 from pprop.cli.output import BAD_INPUT, Session, columns
-from pprop.cli.planted import planted
 from pprop.cli.training_report import column_lines, columns_of_tables
 from pprop.cli.verbs import ColumnsOption, examples, make_app, verb
 
@@ -121,9 +120,9 @@ def check(
 
 
 app = make_app(
-    "The paper's graphs, a check of your own, and planted ones.",
+    "The paper's graphs, and a check of your own.",
     examples("pprop data list", "pprop data check edges.csv --nodes nodes.csv --label-column topic"),
-    *(list_all, info, get, check, planted),
+    *(list_all, info, get, check),
 )
 
 
