@@ -23,7 +23,8 @@ epochs are launched one by one.
 
 Where racecheck reports attention, it looks again without them (TRITON_DEFAULT_FP_FUSION=0). The reports are grouped by source
 lines; of each group the first is shown whole. The tools hardly use the GPU, but a core each: `--at-once` one less than there are.
-Kernels are compiled before, without a checker.
+Trainings are made once before without a checker: kernels are compiled then, and what cannot run at all ends the script. What had
+not been reached before by any tool comes first, and memcheck before the others.
 """
 
 from __future__ import annotations
@@ -75,6 +76,7 @@ GROUPS = {
     "dense": (True, False, PLAIN),
     "dense weighted": (True, True, PLAIN),
 }
+REACHED = ("sparse", "MLP and GCN")  # trainings that were checked before, at least in part: results/gpu/sanitizer.txt
 EXACT = (("PYTORCH_NO_CUDA_MEMORY_CACHING", "1"),)
 UNFUSED = (("TRITON_DEFAULT_FP_FUSION", "0"),)
 
@@ -348,7 +350,16 @@ def checks(tools: list[str], parts: list[str], groups: list[str]) -> list[Check]
                 found += [Check(tool, "trainings", piece, EXACT) for piece in pieces]
             elif "GAT" in groups:
                 found.append(Check(tool, "trainings", ("trainings", "--group", "GAT"), UNFUSED))
-    return [check for check in found if check.tool in tools]
+    return sorted((check for check in found if check.tool in tools), key=_turn)
+
+
+def _turn(check: Check) -> int:
+    """Return when a check begins: trainings that were never reached, by each tool; racecheck of the contract; the rest."""
+    if check.part == "reasons":
+        return 1
+    if check.part == "trainings" and check.work[-1] not in REACHED:
+        return {"memcheck": 0, "racecheck": 2, "initcheck": 3}[check.tool] + 2 * (check.environment == EXACT)
+    return 4 if check.tool == "racecheck" else 6
 
 
 def versions(sanitizer: str) -> str:
@@ -375,24 +386,23 @@ def versions(sanitizer: str) -> str:
 
 
 def compile_kernels(checks: list[Check], at_once: int) -> str:
-    """Do once without a checker what is checked, so that every kernel is in triton's cache; return how it went."""
-    begin, works = time.monotonic(), {}
-    tool = next((check.tool for check in reversed(checks) if check.part == "contract"), "")  # of whose shards
-    for check in checks:
-        if check.environment != EXACT and (check.part == "trainings" or (check.part, check.tool) == ("contract", tool)):
-            works[check.work, check.environment] = check
+    """Make once without a checker the trainings that are checked, so that their kernels are compiled; say how it went."""
+    begin = time.monotonic()
+    works = {(one.work, one.environment): "" for one in checks if one.part == "trainings" and one.environment != EXACT}
 
-    def compiled(key: tuple[tuple[str, ...], tuple[tuple[str, str], ...]]) -> str:
+    def compiled(key: tuple[tuple[str, ...], tuple[tuple[str, str], ...]]) -> None:
         work, environment = key
-        return _run([sys.executable, str(Path(__file__).relative_to(ROOT)), "--work", *work], dict(environment), 600)[0]
+        command = [sys.executable, str(Path(__file__).relative_to(ROOT)), "--work", *work]
+        ended, lines = _run(command, dict(environment), 120)
+        if ended != "exit code 0":
+            works[key] = "\n".join([f"without a checker: {' '.join(work)}: {ended}", *lines[-20:], ""])
 
     with ThreadPoolExecutor(at_once) as pool:
-        bad = [
-            f"{key}: {ended}"
-            for key, ended in zip(works, pool.map(compiled, works), strict=True)
-            if ended != "exit code 0"
-        ]
-    return f"without a checker: {len(works)} processes, {time.monotonic() - begin:.0f} s{', '.join(['', *bad])}"
+        list(pool.map(compiled, works))
+    bad = "".join(works.values())
+    if works and all(works.values()):
+        sys.exit(bad)
+    return f"{bad}without a checker: {len(works)} processes, {time.monotonic() - begin:.0f} s"
 
 
 def main() -> int:
@@ -409,6 +419,9 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=1800, help="seconds; what has not ended then is ended")
     parser.add_argument(
         "--work", choices=("trainings", "contract", "copies", "sums"), help="do the work, without a checker"
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="print what would be checked, in this order, and do nothing"
     )
     parser.add_argument("--shard", default="0/1", help="of --work contract: k/n, every n-th test from the k-th")
     parser.add_argument("--keyword", default=ONE_TYPE, help="of --work contract: pytest's -k")
@@ -427,10 +440,16 @@ def main() -> int:
         copies()
     if given.work:
         return 0
-    begin, sanitizer = time.monotonic(), find_sanitizer()
+    begin = time.monotonic()
     wanted = checks(given.tool or list(TOOLS), given.part or list(PARTS), groups)
     if given.raw is not None:
         given.raw.mkdir(parents=True, exist_ok=True)
+    if given.list:
+        print(
+            *(f"{' '.join([one.tool, *one.work, *(name for name, _ in one.environment)])}" for one in wanted), sep="\n"
+        )
+        return 0
+    sanitizer = find_sanitizer()
     head = f"{versions(sanitizer)}\n{compile_kernels(wanted, given.at_once)}, {given.at_once} at once"
     print(head, flush=True)
     found = dict.fromkeys(wanted, "")
