@@ -76,7 +76,7 @@ def test_html_escapes_everything_and_puts_a_mean_and_its_interval_into_two_cells
     head, group, first, second = Reader(written).rows
     assert head == ["Model", "Ours", "p", "Command"]
     assert group == [HOSTILE]
-    assert first == [HOSTILE, "75.73", "± 0.30", "1.50e−09", HOSTILE]
+    assert first == [HOSTILE, "75.73", "± 0.30", "< 1e−6", HOSTILE]
     assert second == ["b", "not run", "–", "–"]
 
 

@@ -172,10 +172,17 @@ def thousand_runs(results: Results) -> Iterator[Block]:
         "means, with Holm's correction over these baselines. Where a baseline is missing here, as Bt. FP is, the "
         "p-values of the accuracy table's splits differ from those of the section above."
     )
-    yield p_values.more_leads_table(many, results.main)
-    if changed := p_values.changed_verdicts(results.main, many):
-        yield "Verdicts of the section on p-values that change with all splits:"
-        yield Bullets(changed)
+    named: dict[Metric, str] = {"accuracy": "accuracy", "f1": "macro F1"}
+    for metric, name in named.items():
+        yield p_values.more_leads_table(many, results.main, metric)
+        found = p_values.papers_comparisons(many, metric)
+        if found:
+            won = sum(each.wins(over_splits=True) for each in found)
+            rest = p_values.missed(found)
+            yield f"By {name}, PPNP and APPNP are better in {won} of {len(found)} comparisons{f'; {rest}' if rest else ''}."
+        if changed := p_values.changed_verdicts(results.main, many, metric):
+            yield f"Verdicts of the section on p-values that change with all splits, by {name}:"
+            yield Bullets(changed)
     yield "The components of the variance, from all runs; the intervals assume normal deviations."
     parts = spread.spread_table(many)
     yield replace(parts, caption=f"{parts.caption}, from all runs", notes=tuple(_heavy_tails(many)))

@@ -12,7 +12,7 @@ from pprop.study.graphs import of_own
 from pprop.study.stats.estimate import student_half
 from pprop.study.stats.paired import Paired, describe_seeds, paired_test, split_gaps, with_holm
 from pprop.study.tables.entries import TESTED, ByDataset, Entry, Metric, dataset_title, is_papers_baseline
-from pprop.study.tables.table import Cells, Measure, Number, PValue, Strong, Table, listed
+from pprop.study.tables.table import Cells, Measure, Number, PValue, Strong, Table, listed, p_words
 
 OWN_OPPONENTS = ("gcn", "appnp")
 SIGNIFICANT = 0.05
@@ -135,7 +135,7 @@ def p_value_table(by_dataset: ByDataset, metric: Metric) -> Table:
         runs, splits = ((Number(test.pairs, 0), PValue(test.p), PValue(test.holm)) for test in (one.runs, one.splits))
         name = Strong(one.opponent.title) if one.best else one.opponent.title
         over_runs = runs if one.runs.over == "runs" else (None, *runs[1:])
-        published = None if one.published is None else PValue(one.published)
+        published = None if one.published is None else PValue(one.published, quoted=True)
         return name, Number(unit * one.splits.difference, digits, signed=True), *over_runs, *splits, published
 
     groups: dict[str | None, list[Cells]] = {}
@@ -169,7 +169,7 @@ def significance_table(by_dataset: ByDataset) -> Table:
         wins = (f"{sum(each.wins(over_splits=which) for each in found)} of {len(found)}" for which in (True, False))
         lead = Number(100 * near.splits.difference, 2, signed=True), PValue(near.splits.holm)
         printed = ((each, each.published) for each in found if each.published is not None)
-        papers = [(each.opponent.title, PValue(each.runs.p), PValue(p)) for each, p in printed]
+        papers = [(each.opponent.title, PValue(each.runs.p), PValue(p, quoted=True)) for each, p in printed]
         return near.entry.title, *wins, near.opponent.title, *lead, *(papers[0] if papers else (None, None, None))
 
     groups: dict[str | None, list[Cells]] = {}
@@ -201,44 +201,95 @@ def count_wins(found: Sequence[Comparison]) -> str:
     )
 
 
+def _gap(each: Comparison, metric: Metric) -> str:
+    """Return the mean difference over splits in the metric's unit."""
+    points = metric == "accuracy"
+    gap = Number(each.splits.difference * (100 if points else 1), 2 if points else 4, signed=True)
+    return f"{gap}{' points' if points else ''}"
+
+
+def missed(found: Sequence[Comparison]) -> str:
+    """Return which comparisons over splits are not won, by opponent; empty where all are.
+
+    >>> missed([])
+    ''
+    """
+    lost = [each for each in found if each.splits.difference < 0 and each.splits.holm < SIGNIFICANT]
+    unsure = [each for each in found if not each.wins(over_splits=True) and each not in lost]
+
+    def told(those: Sequence[Comparison]) -> str:
+        models: dict[str, list[str]] = {}
+        for each in those:
+            models.setdefault(each.opponent.where, []).append(each.entry.title)
+        return listed([f"{listed(titles)} against {opponent}" for opponent, titles in models.items()])
+
+    ways = {"not distinguished": unsure, "significantly worse": lost}
+    return "; ".join(f"{way}: {told(those)}" for way, those in ways.items() if those)
+
+
+def missed_table(main: ByDataset, many: ByDataset, metric: Metric) -> Table:
+    """Return the comparisons that are not won over splits, over runs or over more splits, with the tuned Bt. FP among them.
+
+    Parameters
+    ----------
+    main, many
+        Entries of the accuracy table, and what `more_runs_entries` returns.
+    metric
+        What is compared: accuracy in points, or macro F1.
+
+    Examples
+    --------
+    >>> missed_table({}, {}, "f1").n_rows
+    0
+    """
+    rows: list[Cells] = []
+    for compare in (papers_comparisons, tuned_comparisons):
+        later = {each.where: each for each in compare(many, metric)}
+        for each in compare(main, metric):
+            more = later.get(each.where)
+            won = each.wins(over_splits=True) and each.wins(over_splits=False)
+            if not won or (more is not None and not more.wins(over_splits=True)):
+                _, lead, p = _lead(each.entry, each.opponent, each.splits.holm, metric)
+                after = (None, None) if more is None else _lead(more.entry, more.opponent, more.splits.holm, metric)[1:]
+                rows.append((each.where, lead, p, PValue(each.runs.holm), *after))
+    name = "accuracy, in points" if metric == "accuracy" else "macro F1"
+    heads = "Comparison:text | Difference:measure | p over splits | p over runs | Over more splits:measure | p"
+    return Table.of(f"Not better in every test of {name}: differences, and p after Holm", heads, {None: rows})
+
+
 def exceptions(found: Iterable[Comparison], metric: Metric) -> tuple[str, ...]:
     """Return a sentence for each comparison that is not won over splits and over runs.
 
     >>> exceptions([], "accuracy")
     ()
     """
-    points = metric == "accuracy"
 
     def told(each: Comparison) -> str:
-        gap = Number(each.splits.difference * (100 if points else 1), 2 if points else 4, signed=True)
-        over = f"p = {each.splits.holm:.2g} over splits, {each.runs.holm:.2g} over runs"
-        return f"{each.where}: {gap}{' points' if points else ''}, {over}."
+        over = f"{p_words(each.splits.holm)} over splits, {p_words(each.runs.holm)} over runs"
+        return f"{each.where}: {_gap(each, metric)}, {over}."
 
     return tuple(told(each) for each in found if not (each.wins(over_splits=True) and each.wins(over_splits=False)))
 
 
-def changed_verdicts(few: ByDataset, many: ByDataset) -> tuple[str, ...]:
-    """Return a sentence for each comparison of accuracies that more splits decide in another way than the table's.
+def changed_verdicts(few: ByDataset, many: ByDataset, metric: Metric = "accuracy") -> tuple[str, ...]:
+    """Return a sentence for each comparison that more splits decide in another way than the accuracy table's.
 
     >>> changed_verdicts({}, {})
     ()
     """
     found = {
-        (each.entry.where, each.opponent.title): each
-        for group in few.values()
-        for each in comparisons(group, "accuracy")
+        (each.entry.where, each.opponent.title): each for group in few.values() for each in comparisons(group, metric)
     }
     changed: list[str] = []
-    for after in (each for group in many.values() for each in comparisons(group, "accuracy")):
+    for after in (each for group in many.values() for each in comparisons(group, metric)):
         before = found.get((after.entry.where, after.opponent.title))
         if before is not None and before.wins(over_splits=True) != after.wins(over_splits=True):
-            then, now = (f"p = {each.splits.holm:.2g} over {each.splits.pairs} splits" for each in (before, after))
-            gap = Number(100 * after.splits.difference, 2, signed=True)
-            changed.append(f"{after.where}: {then}, {now} ({gap} points).")
+            then, now = (f"{p_words(each.splits.holm)} over {each.splits.pairs} splits" for each in (before, after))
+            changed.append(f"{after.where}: {then}, {now} ({_gap(after, metric)}).")
     return tuple(changed)
 
 
-def more_leads_table(many: ByDataset, few: ByDataset) -> Table:
+def more_leads_table(many: ByDataset, few: ByDataset, metric: Metric = "accuracy") -> Table:
     """Return every comparison of the p-values over all splits there are, beside the same over the accuracy table's.
 
     Parameters
@@ -246,6 +297,8 @@ def more_leads_table(many: ByDataset, few: ByDataset) -> Table:
     many, few
         Entries by dataset: what `more_runs_entries` returns, and those of the accuracy table. Corrections after Holm are
         over the baselines of the former in both.
+    metric
+        What is compared: accuracy in points, or macro F1.
 
     Examples
     --------
@@ -256,29 +309,30 @@ def more_leads_table(many: ByDataset, few: ByDataset) -> Table:
     for name, entries in many.items():
         configs = {entry.cell.config for entry in entries}
         before = [entry for entry in few.get(name, ()) if entry.cell.config in configs]
-        groups[dataset_title(name)] = list(_leads(entries, before))
+        groups[dataset_title(name)] = list(_leads(entries, before, metric))
     heads = (
-        "Model:text | Against:text | Splits | Difference, points:measure | p, Holm | Splits of the accuracy table | "
-        "Their difference:measure | Their p, Holm"
+        f"Model:text | Against:text | Splits | Difference{', points' if metric == 'accuracy' else ''}:measure | p, Holm | "
+        "Splits of the accuracy table | Their difference:measure | Their p, Holm"
     )
-    return Table.of("Leads over more splits", heads, groups)
+    return Table.of(f"Leads over more splits{'' if metric == 'accuracy' else ', in macro F1'}", heads, groups)
 
 
-def _leads(many: Sequence[Entry], few: Sequence[Entry]) -> Iterable[Cells]:
-    before = {(one.entry.cell.config, one.opponent.cell.config): one for one in comparisons(few, "accuracy")}
-    for one in comparisons(many, "accuracy"):
+def _leads(many: Sequence[Entry], few: Sequence[Entry], metric: Metric) -> Iterable[Cells]:
+    before = {(one.entry.cell.config, one.opponent.cell.config): one for one in comparisons(few, metric)}
+    for one in comparisons(many, metric):
         then = before[one.entry.cell.config, one.opponent.cell.config]
-        leads = (_lead(each.entry, each.opponent, each.splits.holm) for each in (one, then))
+        leads = (_lead(each.entry, each.opponent, each.splits.holm, metric) for each in (one, then))
         yield one.entry.title, one.opponent.title, *chain.from_iterable(leads)
     # PPNP against APPNP: one test, which needs no correction
     sides = [{entry.cell.model: entry for entry in entries} for entries in (many, few)]
     if all({"ppnp", "appnp"} <= side.keys() for side in sides):
         pairs = [(side["ppnp"], side["appnp"]) for side in sides]
-        tests = [paired_test(first.accuracies, second.accuracies, "splits") for first, second in pairs]
-        leads = (_lead(*pair, test.p) for pair, test in zip(pairs, tests, strict=True))
+        tests = [paired_test(first.values(metric), second.values(metric), "splits") for first, second in pairs]
+        leads = (_lead(*pair, test.p, metric) for pair, test in zip(pairs, tests, strict=True))
         yield "PPNP", "APPNP", *chain.from_iterable(leads)
 
 
-def _lead(first: Entry, second: Entry, p: float) -> Cells:
-    gaps = [*split_gaps(first.accuracies, second.accuracies).values()]
-    return Number(len(gaps), 0), Measure(sum(gaps) / len(gaps), student_half(gaps)), PValue(p)
+def _lead(first: Entry, second: Entry, p: float, metric: Metric) -> Cells:
+    unit, digits = (100.0, 2) if metric == "accuracy" else (1.0, 4)
+    gaps = [unit * gap for gap in split_gaps(first.values(metric), second.values(metric)).values()]
+    return Number(len(gaps), 0), Measure(sum(gaps) / len(gaps), student_half(gaps), digits), PValue(p)

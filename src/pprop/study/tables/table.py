@@ -65,19 +65,35 @@ class Measure:
         return f"{Number(self.mean, self.decimals)} {self.halves}".strip()
 
 
+# A p-value below this is printed as that: how far below depends on assumptions that no test checks.
+LEAST_P = 1e-6
+
+
 @final
 @dataclass(frozen=True)
 class PValue:
-    """A p-value, as the paper prints it.
+    """A p-value with as many digits as the paper has; below `LEAST_P` as that, unless it is quoted from the paper.
 
-    >>> str(PValue(0.00102)), str(PValue(float("nan")))
-    ('1.02e−03', '–')
+    >>> str(PValue(0.00102)), str(PValue(6.24e-16)), str(PValue(5.96e-14, quoted=True)), str(PValue(float("nan")))
+    ('1.02e−03', '< 1e−6', '5.96e−14', '–')
     """
 
     value: float
+    quoted: bool = False
 
     def __str__(self) -> str:
-        return "–" if math.isnan(self.value) else f"{self.value:.2e}".replace("-", "\u2212")
+        if math.isnan(self.value):
+            return "–"
+        return "< 1e−6" if self.value < LEAST_P and not self.quoted else f"{self.value:.2e}".replace("-", "\u2212")
+
+
+def p_words(value: float) -> str:
+    """Return a p-value as sentences have it, with two digits.
+
+    >>> p_words(0.0321), p_words(4.9e-17)
+    ('p = 0.032', 'p < 1e−6')
+    """
+    return "p < 1e−6" if value < LEAST_P else f"p = {value:.2g}".replace("-", "\u2212")
 
 
 @final
