@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+from tools.bootstrapped_fp import Readings, validation_blocks
 
 from pprop.study.experiment import Experiment
 from pprop.study.report.claims import Found, claims_table, counts, further_findings
 from pprop.study.report.page import Block, Bullets, Page, Picture, Section
+from pprop.study.store.row import RowKey
+from pprop.study.tables.agreement import agreement, nearness_sentence, nearness_table
 from pprop.study.tables.entries import ByDataset, Metric, Samples, dataset_order, dataset_title
 from pprop.study.tables.p_values import (
     SIGNIFICANT,
@@ -20,7 +24,7 @@ from pprop.study.tables.p_values import (
     significance_table,
     tuned_comparisons,
 )
-from pprop.study.tables.paper import agreement, overview_table, score
+from pprop.study.tables.paper import overview_table, score
 from pprop.study.tables.runs import search_sentence
 from pprop.study.tables.table import Number, listed, p_words
 from pprop.study.tables.times import cost_sentences, ratio_table
@@ -55,6 +59,8 @@ def brief_page(
     many: ByDataset | None = None,
     claims: Sequence[Found] = (),
     samples: Samples | None = None,
+    readings: Readings = (),
+    shared: Collection[RowKey] = (),
 ) -> Page:
     """Return the results in short.
 
@@ -70,6 +76,10 @@ def brief_page(
         With their figures.
     samples
         The rows that are shown.
+    readings
+        Rows of Bt. FP on validation splits.
+    shared
+        Rows of processes that shared their device: their seconds are not for planning.
 
     Examples
     --------
@@ -77,26 +87,43 @@ def brief_page(
     []
     """
     figures = next((section.blocks for section in report.sections if section.title == "Figures"), ())
+    there = samples or Samples([])
     sections = [
-        Section("Summary", tuple(summary(main, many or {}, claims))),
+        Section("Summary", tuple(summary(main, many or {}, claims, there, readings))),
         Section("Accuracy", tuple(_scores(main, "accuracy"))),
         Section("Macro F1", tuple(_scores(main, "f1"))),
+        Section("Beside the paper", tuple(_near(main))),
+        Section("Bt. FP on validation splits", tuple(validation_blocks(main, readings))),
         Section("Significance", tuple(_p_values(main, many or {}))),
-        Section("Time and cost", tuple(_times(main, experiments, times or {}))),
+        Section("Time and cost", tuple(_times(main, experiments, times or {}, shared))),
         Section("Figures", tuple(replace(each, command="") if isinstance(each, Picture) else each for each in figures)),
         Section("Claims in the text", tuple(claims_blocks(claims))),
-        Section("Hyperparameters", tuple(_search(experiments, samples or Samples([])))),
-        Section("What is missing", tuple(_missing(experiments, samples or Samples([])))),
+        Section("Hyperparameters", tuple(_search(experiments, there))),
+        Section("What is missing", tuple(_missing(experiments, there, shared))),
         Section("Looks at test nodes", tuple(_looks(report))),
     ]
     return Page("Results", report.lead[1:2], tuple(section for section in sections if section.blocks))
 
 
-def summary(main: ByDataset, many: ByDataset, claims: Sequence[Found]) -> Iterator[Block]:
+def summary(
+    main: ByDataset, many: ByDataset, claims: Sequence[Found], samples: Samples, readings: Readings = ()
+) -> Iterator[Block]:
     """Yield what reproduces, and what does not, in lines; nothing where there is nothing to say."""
-    lines = [agreement(main), significance_sentence(main), more_splits_sentence(main, many), tuned_sentence(main, many)]
+    lines = [
+        agreement(main, samples),
+        significance_sentence(main),
+        more_splits_sentence(main, many),
+        tuned_sentence(main, many),
+    ]
     apart = [one.where for one in _apart(main, "accuracy")]
-    lines.append(f"Accuracies that disagree with the paper's: {listed(apart)}; why is unknown." if apart else "")
+    if apart:
+        explained = all(name.startswith("Bt. FP on") for name in apart) and any(validation_blocks(main, readings))
+        why = (
+            "the paper's row of Bt. FP is most likely of the validation splits, see below"
+            if explained
+            else "why is unknown"
+        )
+        lines.append(f"Accuracies that disagree with the paper's: {listed(apart)}; {why}.")
     lines += [*counts(claims), further_findings(claims)]
     if lines := [line for line in lines if line]:
         yield Bullets(tuple(lines))
@@ -120,6 +147,11 @@ def _scores(main: ByDataset, metric: Metric) -> Iterator[Block]:
     ]
     if apart:
         yield f"Beyond the combined interval: {listed(apart)}."
+
+
+def _near(main: ByDataset) -> Iterator[Block]:
+    if (table := nearness_table(main)).n_rows:
+        yield from (nearness_sentence(main), table)
 
 
 def _p_values(main: ByDataset, many: ByDataset) -> Iterator[Block]:
@@ -265,7 +297,9 @@ def _rest(found: Sequence[Comparison], f1: Sequence[Comparison]) -> str:
     return "".join(f" By {name} over {splits} splits, {text}." for name, text in rest.items() if text)
 
 
-def _times(main: ByDataset, experiments: Mapping[str, Experiment], times: ByDataset) -> Iterator[Block]:
+def _times(
+    main: ByDataset, experiments: Mapping[str, Experiment], times: ByDataset, shared: Collection[RowKey]
+) -> Iterator[Block]:
     table = ratio_table(times)
     if table.n_rows:
         yield table
@@ -273,7 +307,7 @@ def _times(main: ByDataset, experiments: Mapping[str, Experiment], times: ByData
             "Not comparable with the paper's: MLP, PPNP and APPNP have a fused training step here, the "
             "others use autograd."
         )
-    yield from cost_sentences(main, experiments.values())[:1]
+    yield from cost_sentences(main, experiments.values(), shared)[:1]
 
 
 def claims_blocks(claims: Sequence[Found]) -> Iterator[Block]:
@@ -291,7 +325,7 @@ def _search(experiments: Mapping[str, Experiment], samples: Samples) -> Iterator
         yield f"30 settings of each model (the report has the grids), five validation splits. {text}"
 
 
-def _missing(experiments: Mapping[str, Experiment], samples: Samples) -> Iterator[Block]:
+def _missing(experiments: Mapping[str, Experiment], samples: Samples, shared: Collection[RowKey]) -> Iterator[Block]:
     done: dict[str, list[float]] = {}
     where: dict[str, set[str]] = {}
     for one in experiments.values():
@@ -302,7 +336,8 @@ def _missing(experiments: Mapping[str, Experiment], samples: Samples) -> Iterato
             sample, seeds = samples.of(cell), set(one.seeds(cell=cell))
             made = [row for row in (() if sample is None else sample.rows) if row.key.seeds in seeds]
             counts[0], counts[1] = counts[0] + len(made), counts[1] + len(seeds)
-            counts[2] += sum(row.seconds for row in made) / len(made) * (len(seeds) - len(made)) if made else 0.0
+            alone = [row for row in made if row.key not in shared] or made
+            counts[2] += sum(row.seconds for row in alone) / len(alone) * (len(seeds) - len(made)) if made else 0.0
             if len(made) < len(seeds):
                 where.setdefault(one.shows, set()).add(cell.dataset)
     lacking = {shows: each for shows, each in done.items() if 0 < each[0] < each[1]}
@@ -314,7 +349,7 @@ def _missing(experiments: Mapping[str, Experiment], samples: Samples) -> Iterato
         ]
         yield (
             f"Runs made: {', '.join(told)}. The rest would take {sum(each[2] for each in lacking.values()):,.0f} seconds of the "
-            "devices that made these. Bt. FP, untuned: 20 labels a class alone, and no search."
+            "devices that made these, one process each. Bt. FP, untuned: 20 labels a class alone, and no search."
         )
 
 

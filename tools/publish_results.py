@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tools.bootstrapped_fp import read_readings
 from tools.brief import brief_page, short_table, significance_sentence
 
 from pprop._errors import PpropError
@@ -41,8 +42,9 @@ HEAD = """# Results
 Written by `make results` from the rows in {packs} and the graphs; `make results CHECK=1` fails where this page, the report, the figures or
 the [README](../README.md) differ from them. [results/report.html](../results/report.html) ([Markdown](../results/report.md)) is the
 whole report; [study.md](study.md) says what is known of numbers that differ from the paper's.
-PubMed's and MS Academic's files have another order of nodes than the authors', and so other splits and test
-nodes. Some runs [stop in their first epochs](study.md#runs-that-stop-early).
+Splits are drawn from the order of nodes in a file. PubMed's very probably has the authors' order ([Bt. FP on validation
+splits](#bt-fp-on-validation-splits)); MS Academic's may have another one, and so other splits and test nodes. Some runs
+[stop in their first epochs](study.md#runs-that-stop-early).
 
 """
 
@@ -53,9 +55,11 @@ def published_files(root: Path, lacking: list[str]) -> dict[str, str]:
     with study_folder(root / "results") as folder, Store.open(folder) as store:
         results = Results(store, experiments_of(folder), folder, sentences=True)
         page, main = build_page(results), results.main
+        shared = results.shared
         shown = (main, results.published, results.times, results.many, results.claims, results.samples)
     lacking += [name for name in main if not _is_here(name)]
-    brief = page_markdown(brief_page(page, *shown), "../results/figures", contents=False)
+    short = brief_page(page, *shown, read_readings(root), shared)
+    brief = page_markdown(short, "../results/figures", contents=False)
     head = HEAD.format(packs=", ".join(f"`results/{pack.name}`" for pack in packs))
     files = {f"results/{name}": text for name, text in page_files(page).items()}
     files["results/claims.csv"] = claims_csv(shown[4])

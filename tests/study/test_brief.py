@@ -125,9 +125,9 @@ def test_significance_counts_baselines_and_names_those_that_are_not_beaten(paper
     assert str(row[8]) == "1.77e\u221202"
     page = brief_page(Page("Study", ("3 runs.", "Lead."), (Section("Spread", ("In the report.",)),)), main, paper)
     assert page.lead == ("Lead.",)
-    titles = ["Summary", "Accuracy", "Macro F1", "Significance", "Time and cost"]
+    titles = ["Summary", "Accuracy", "Macro F1", "Beside the paper", "Significance", "Time and cost"]
     assert [part.title for part in page.sections] == titles
-    _, _, papers_test, not_won, _, f1 = page.sections[3].blocks
+    _, _, papers_test, not_won, _, f1 = page.sections[4].blocks
     assert str(papers_test) == (
         "By the paper's test, over runs and without a correction, they are better in 1 of 2; the exceptions: APPNP against "
         "GAT on Citeseer (p < 1e−6)."
@@ -140,7 +140,7 @@ def test_significance_counts_baselines_and_names_those_that_are_not_beaten(paper
     better = brief_page(Page("Study", (), ()), main_of(paper, rows("appnp", 0.03), ahead), paper)
     (lines,) = better.sections[0].blocks
     assert "in 1 of 1 comparisons over splits, and in 1 over runs." in str(lines)
-    assert [block.caption for block in better.sections[3].blocks if isinstance(block, Table)] == [
+    assert [block.caption for block in better.sections[4].blocks if isinstance(block, Table)] == [
         "Significantly better than how many of the paper's baselines, p < 0.05 after Holm",
         "Not better in every test of macro F1: differences, and p after Holm",
     ]

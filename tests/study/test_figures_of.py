@@ -205,3 +205,21 @@ def test_predictions_on_another_version_of_a_graph_are_not_judged_by_its_labels(
     )
     assert list(drawn) == ["distributions"]
     assert drawn["distributions"].caption.endswith("Without Citeseer, whose graph here is not the one of the rows.")
+
+
+def test_a_limit_whose_runs_ended_at_the_most_epochs_says_so():
+    """Without teleport early stopping often never ends the limit of many steps; elsewhere nothing is said."""
+    limits = [make_cell("appnp", {"alpha": 0.0, "steps": "limit"}, where) for where in ("citeseer", "cora_ml")]
+    others = [make_cell("ppnp", {}, "citeseer"), make_cell("appnp", {}, "citeseer")]
+
+    def rows_of(cell: Cell) -> list[Any]:
+        rows = [row(0.5, seed) for seed in TEST_SEEDS[:3]]
+        for one in rows[: 2 if cell.dataset == "citeseer" else 1]:
+            one.epochs = 10_000 if cell in limits else 9_999
+        return rows
+
+    drawn = figures([experiment("mine", "steps", *limits, *others)], rows_of)
+    assert " 3 of 6 runs of α = 0 with the limit ended at the cap of 10,000 epochs." in drawn["steps"].caption
+    assert drawn["steps"].caption.count("the cap") == 1
+    without = figures([experiment("mine", "steps", *others)], rows_of)
+    assert "the cap" not in without["steps"].caption

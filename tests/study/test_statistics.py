@@ -9,10 +9,11 @@ import pytest
 from scipy import stats
 
 from pprop._errors import InputError
-from pprop.study.cell import Seeds
+from pprop.study.cell import Seeds, make_cell
 from pprop.study.stats.estimate import bootstrap_interval, combined_intervals, estimate
 from pprop.study.stats.paired import describe_seeds, holm, paired_test, split_means
 from pprop.study.stats.variance import variance_components
+from pprop.study.store.row import Row
 
 SPLITS, INITS = 20, 5
 
@@ -179,3 +180,20 @@ def test_an_unbalanced_design_has_no_components() -> None:
     del values[Seeds(0, 0)]
     assert variance_components(values) is None
     assert variance_components({Seeds(s, 0): 0.8 for s in range(20)}) is None
+
+
+@pytest.mark.slow
+def test_appnp_that_always_teleports_is_the_mlp_of_the_same_seeds_in_every_row(published: tuple[Row, ...]) -> None:
+    """As the page says: initialisations of PPNP, APPNP and MLP are the same at equal seeds."""
+    for dataset in ("citeseer", "cora_ml"):
+        found = [
+            {
+                row.key.seeds: (row.accuracy, row.f1, row.epochs, row.best_epoch, row.stopping_loss)
+                for row in published
+                if row.key.config == make_cell(model, settings, dataset, "validation").config
+            }
+            for model, settings in (("appnp", {"alpha": 1.0}), ("mlp", {}))
+        ]
+        shared = found[0].keys() & found[1].keys()
+        assert len(shared) >= 5
+        assert {one: found[0][one] for one in shared} == {one: found[1][one] for one in shared}

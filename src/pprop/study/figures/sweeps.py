@@ -373,10 +373,29 @@ def sweep_figures(experiments: Sequence[Experiment], rows_of: RowsOf) -> Iterato
         for splits in shown:
             lines = lines_data(found[splits].rows, splits, sweep.against, sweep.base)
             if lines.panels:
-                more = f" {_runs(lines)}{found[splits].note}"
+                more = f"{_capped(lines, sweep, of_sweep, rows_of)} {_runs(lines)}{found[splits].note}"
                 full_name = name if len(shown) == 1 else f"{name}_{splits}"
                 draw, caption = partial(draw_lines, lines, sweep.axis), f"{_CAPTIONS[name]}{more}"
                 yield Drawn(full_name, sweep.title, caption, lines, draw, found[splits].experiments)
+
+
+def _capped(lines: Lines, sweep: _Sweep, experiments: Sequence[Experiment], rows_of: RowsOf) -> str:
+    """Name the limits that are drawn whose runs ended at the most epochs that were allowed, and not by early stopping."""
+    drawn = {series.name for panel in lines.panels for series in panel.series if series.limit is not None}
+    cells = {point.cell.config: point.cell for one in experiments for point in one.points}
+    counts: dict[tuple[str, int], tuple[int, int]] = {}
+    for cell in cells.values():
+        name, x = sweep.place(cell) or ("", 0.0)
+        if name in drawn and math.isinf(x) and cell.splits == lines.splits:
+            most: int = cell.settings["max_epochs"]
+            ended, made = counts.get((name, most), (0, 0))
+            runs = rows_of(cell)
+            counts[name, most] = ended + sum(row.epochs >= most for row in runs), made + len(runs)
+    return "".join(
+        f" {ended} of {made} runs of {name} with the limit ended at the cap of {most:,} epochs."
+        for (name, most), (ended, made) in counts.items()
+        if ended
+    )
 
 
 def _runs(lines: Lines) -> str:

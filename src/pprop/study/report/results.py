@@ -18,8 +18,9 @@ from pprop.study.figures.sweeps import alpha_place, depth_place, labels_place, s
 from pprop.study.graphs import load_graph
 from pprop.study.report.claims import Found, found
 from pprop.study.report.measures import Runs
-from pprop.study.store.row import Row
+from pprop.study.store.row import Row, RowKey
 from pprop.study.store.store import Store
+from pprop.study.tables.clock import Stretch, all_stretches, keys_of_shared
 from pprop.study.tables.entries import (
     ByDataset,
     Entry,
@@ -84,6 +85,16 @@ class Results:
     def published(self) -> Mapping[str, Experiment]:
         """The experiments that come with pprop, also on a user's graphs."""
         return published_and_own(self.experiments)[0]
+
+    @cached_property
+    def stretches(self) -> list[Stretch]:
+        """The stretches of work that made all rows."""
+        return all_stretches(self.everything)
+
+    @cached_property
+    def shared(self) -> frozenset[RowKey]:
+        """The rows of processes that shared their device: their seconds are not for planning."""
+        return keys_of_shared(self.stretches)
 
     @cached_property
     def own(self) -> Mapping[str, Experiment]:

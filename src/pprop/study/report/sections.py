@@ -17,7 +17,7 @@ from pprop.study.report import claims
 from pprop.study.report.page import Block, Bullets, Picture
 from pprop.study.report.results import IN_TABLES, Results
 from pprop.study.stats.variance import init_tails
-from pprop.study.tables import p_values, paper, runs, spread, times
+from pprop.study.tables import agreement, clock, p_values, paper, runs, spread, times
 from pprop.study.tables.entries import ByDataset, Metric, Samples, entries, run_command
 from pprop.study.tables.table import Table
 
@@ -36,8 +36,9 @@ COMMANDS = (
 )
 P_VALUES = (
     "Two-sided paired t-tests. What counts is the test over splits, whose pairs are means over the initialisations of "
-    "a split: initialisations of different models are not matched, and runs of one split vary together. Beside it is "
-    "the test over runs, as published. Bt. FP has one run per split, so both are over splits. Holm's correction is "
+    "a split, because runs of one split vary together. Beside it is the test over runs, as published: its pairs have "
+    "equal seeds. PPNP, APPNP and MLP begin with the same weights and masks of the features at equal seeds; "
+    "initialisations of the other models are not matched. Bt. FP has one run per split, so both are over splits. Holm's correction is "
     "over the paper's baselines on one dataset and metric; MLP and the tuned Bt. FP, which the paper does not have, "
     "are a family of their own."
 )
@@ -65,7 +66,8 @@ HEAVY = 6.0
 def lead(results: Results) -> tuple[Block, ...]:
     """Return the first blocks of the page: how many accuracies agree with the paper, and how to read the numbers."""
     count = sum(len(sample.all_rows) for sample in results.everything.values())
-    text = f"{counted(count, 'run')} of {counted(len(results.everything), 'cell')}. {paper.agreement(results.main)}"
+    agree = agreement.agreement(results.main, results.samples)
+    text = f"{counted(count, 'run')} of {counted(len(results.everything), 'cell')}. {agree}"
     return (text.strip(), METHOD if of_own(results.datasets) else f"{METHOD} {AGREEMENT}", COMMANDS)
 
 
@@ -80,6 +82,10 @@ def _what_was_run(results: Results) -> Iterator[Block]:
 
 def _accuracy(results: Results) -> Iterable[Block]:
     return _scores(results, "accuracy") if results.main else ()
+
+
+def _near(results: Results) -> Iterator[Block]:
+    yield from _with_text(agreement.nearness_table(results.main), agreement.nearness_sentence(results.main))
 
 
 def _f1(results: Results) -> Iterator[Block]:
@@ -104,6 +110,8 @@ def _scores(results: Results, metric: Metric) -> Iterator[Block]:
         yield Bullets(apart)
     elif any(each.intervals is not None for each in scores):
         yield "Ours and the paper's agree everywhere within the combined interval."
+    if (near := agreement.apart_table(results.main, metric)).n_rows:
+        yield near
 
 
 def _p_values(results: Results) -> Iterator[Block]:
@@ -273,13 +281,12 @@ def _claims(results: Results) -> Iterator[Block]:
 
 
 def _costs(results: Results) -> Iterator[Block]:
-    yield from times.cost_sentences(results.main, results.published.values())
-    yield from _with_text(
-        times.main_cost_table(results.main, results.published.values(), results.times),
-        "Seconds are a run's share of the training that it was part of, so they add up to the time spent; runs "
-        "trained together share a device.",
-    )
-    yield runs.cost_table(results.everything)
+    yield from times.cost_sentences(results.main, results.published.values(), results.shared)
+    yield clock.clock_sentence(results.stretches)
+    if (main := times.main_cost_table(results.main, results.published.values(), results.times)).n_rows:
+        yield main
+    yield runs.cost_table(results.everything, results.shared)
+    yield clock.clock_table(results.stretches)
 
 
 def _notes(results: Results) -> Iterator[Block]:
@@ -303,6 +310,7 @@ def _with_text(table: Table, text: str) -> tuple[Block, ...]:
 SECTIONS: dict[str, Callable[[Results], Iterable[Block]]] = {
     "Accuracy": _accuracy,
     "Macro F1": _f1,
+    "Beside the paper": _near,
     "p-values": _p_values,
     "Time per epoch": _times,
     "Spread": _spread,

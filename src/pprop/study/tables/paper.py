@@ -199,21 +199,6 @@ def score_table(by_dataset: ByDataset, metric: Metric, reruns: Iterable[Entry] =
     return made
 
 
-def agreement(by_dataset: ByDataset) -> str:
-    """Return how many values agree with the paper's; empty where there are none.
-
-    >>> agreement({})
-    ''
-    """
-    metrics: dict[Metric, str] = {"accuracy": "accuracies", "f1": "values of macro F1"}
-    parts: list[str] = []
-    for metric, name in metrics.items():
-        found = [score(entry, metric).agrees for group in by_dataset.values() for entry in group]
-        if any(each is not None for each in found):
-            parts.append(f"{found.count(True)} of {len(found) - found.count(None)} {name}")
-    return f"{' and '.join(parts)} agree with the paper's." if parts else ""
-
-
 def disagreements(scores: Iterable[Score]) -> tuple[str, ...]:
     """Return a sentence for each score that is further from the paper's than the combined interval.
 

@@ -13,7 +13,7 @@ from pprop.study.cell import MODELS, Cell, fill_settings
 from pprop.study.experiment import Experiment, Point
 from pprop.study.experiment_folder import TEMPLATE, load_experiments
 from pprop.study.graphs import of_own
-from pprop.study.store.row import Row
+from pprop.study.store.row import Row, RowKey
 from pprop.study.store.store import Pool
 from pprop.study.tables.entries import Sample, Samples, command, dataset_order, dataset_title, model_order, model_title
 from pprop.study.tables.table import NOT_RUN, Cells, Code, Measure, Number, Strong, Table
@@ -49,8 +49,15 @@ def _cells_and_rows(rows: Sequence[Row]) -> tuple[Number, Number]:
     return Number(len({row.key.config for row in rows}), 0), Number(len(rows), 0)
 
 
-def cost_table(samples: Samples) -> Table:
+def cost_table(samples: Samples, shared: Collection[RowKey] = ()) -> Table:
     """Return what the rows took, by dataset, model and device; all pools count.
+
+    Parameters
+    ----------
+    samples
+        Their rows.
+    shared
+        Rows of processes that shared their device (`keys_of_shared`): their seconds have a column of their own.
 
     Examples
     --------
@@ -65,10 +72,22 @@ def cost_table(samples: Samples) -> Table:
     for ((_, dataset), _, title, device), rows in sorted(found.items(), key=lambda item: item[0]):
         epochs, seconds = [row.epochs for row in rows], [row.seconds for row in rows]
         means = Number(float(np.mean(epochs)), 0), Number(float(np.mean(seconds)))
-        values = (title, device, *_cells_and_rows(rows), *means, Number(sum(seconds), 0))
+        unfit = sum(row.seconds for row in rows if row.key in shared)
+        values = (
+            title,
+            device,
+            *_cells_and_rows(rows),
+            *means,
+            Number(sum(seconds), 0),
+            Number(unfit, 0) if unfit else None,
+        )
         groups.setdefault(dataset_title(dataset), []).append(values)
-    heads = "Model:text | Device:text | Cells | Rows | Epochs a run | Seconds a run | Seconds in all"
-    return Table.of("What the rows took", heads, groups)
+    heads = (
+        "Model:text | Device:text | Cells | Rows | Epochs a run | Seconds a run | Seconds in all | "
+        "Of these not for planning"
+    )
+    made = Table.of("What the rows took", heads, groups)
+    return made if shared else made.without("Of these not for planning")
 
 
 def rerun_table(samples: Samples, among_others: Collection[str] = ()) -> Table:

@@ -5,7 +5,7 @@ Our milliseconds and the paper's cannot be compared, but their ratios to GCN can
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import final
@@ -15,9 +15,9 @@ import numpy as np
 from pprop.study.experiment import Experiment
 from pprop.study.graphs import of_own
 from pprop.study.stats.estimate import Estimate, estimate
-from pprop.study.store.row import Row
+from pprop.study.store.row import Row, RowKey
 from pprop.study.tables.entries import ByDataset, Entry, dataset_title
-from pprop.study.tables.table import NOT_RUN, Cells, Code, Measure, Number, Table, Value, number
+from pprop.study.tables.table import NOT_RUN, Cells, Code, Measure, Number, Table, Value, listed, number
 
 YARDSTICK = "gcn"
 # Seconds a run of APPNP on Cora-ML in the authors' own re-run, published with their code (TensorFlow, a GPU of 2019).
@@ -254,9 +254,20 @@ def main_cost_table(by_dataset: ByDataset, experiments: Iterable[Experiment], ti
     return made.without("Paper, ms an epoch", "Authors' code, s") if of_own(by_dataset) else made
 
 
-def cost_sentences(by_dataset: ByDataset, experiments: Iterable[Experiment]) -> list[str]:
+def cost_sentences(
+    by_dataset: ByDataset, experiments: Iterable[Experiment], shared: Collection[RowKey] = ()
+) -> list[str]:
     """Return what the runs of the main table took, and what the authors' code would; nothing where there are none.
 
+    Parameters
+    ----------
+    by_dataset, experiments
+        As for `main_cost_table`.
+    shared
+        Rows of processes that shared their device (`keys_of_shared`).
+
+    Examples
+    --------
     >>> cost_sentences({}, [])
     []
     """
@@ -269,6 +280,11 @@ def cost_sentences(by_dataset: ByDataset, experiments: Iterable[Experiment]) -> 
         f"The {sum(cost.runs for cost in found):,} runs of the main table took {sum(cost.gpu for cost in found):,.0f} seconds "
         f"of a GPU and {sum(cost.cpu for cost in found):,.0f} of a CPU."
     ]
+    at_once = {cost.entry.where: [row for row in cost.entry.rows if row.key in shared] for cost in found}
+    if in_company := {where: rows for where, rows in at_once.items() if rows}:
+        counted = listed([f"{len(rows)} of {where}" for where, rows in in_company.items()])
+        seconds = sum(row.seconds for rows in in_company.values() for row in rows)
+        told[0] += f" {seconds:,.0f} of these are of runs that shared the device with other processes ({counted})."
     if both:
         ours, authors = sum(cost.gpu for cost in both), sum(cost.authors or 0.0 for cost in both)
         told.append(

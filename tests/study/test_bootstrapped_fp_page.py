@@ -1,0 +1,179 @@
+"""What the pages say of Bt. FP on validation splits: every figure from the rows of the experiment, and the sentences from figures."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tools.bootstrapped_fp import OPEN, SAME, over_validation, read_readings, validation_blocks, validation_table
+from tools.brief import summary
+
+from pprop.datasets import TEST_SEEDS, VALIDATION_SEEDS
+from pprop.study.cell import Seeds, make_cell
+from pprop.study.experiment import Experiment
+from pprop.study.experiment_folder import load_experiments
+from pprop.study.stats.estimate import estimate
+from pprop.study.store.row import Row
+from pprop.study.store.store import Pool
+from pprop.study.tables.entries import Entry, Sample, Samples, entries
+from pprop.study.tables.table import Table
+
+MakeRows = Callable[..., list[Row]]
+ROOT = Path(__file__).parents[2]
+READINGS = [*read_readings(ROOT)]
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    """The section of the page, as one line."""
+    text = (ROOT / "docs" / "study.md").read_text(encoding="utf-8")
+    section = text.partition("## Bootstrapped feature propagation")[2].partition("\n## ")[0]
+    return " ".join(section.split())
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.syspath_prepend(ROOT / "experiments")  # as for a script that is run
+    return runpy.run_path(str(ROOT / "experiments" / "bootstrapped_fp_readings.py"))
+
+
+def mean(dataset: str, reading: str, key: str) -> float:
+    found = over_validation(READINGS, dataset, reading, key)
+    assert found is not None
+    return found.mean
+
+
+def test_both_readings_have_all_validation_splits_of_three_graphs_with_where_they_come_from() -> None:
+    for dataset in ("citeseer", "cora_ml", "pubmed"):
+        for reading in (SAME, OPEN):
+            rows = [row for row in READINGS if (row["dataset"], row["reading"]) == (dataset, reading)]
+            assert sorted(row["split"] for row in rows) == sorted(VALIDATION_SEEDS)
+            assert all(row["commit"] and row["machine"] and row["command"].startswith("python ") for row in rows)
+
+
+def test_the_page_has_the_means_over_validation_splits(page: str) -> None:
+    def percent(dataset: str, reading: str = SAME, key: str = "best") -> str:
+        return f"{100 * mean(dataset, reading, key):.2f}"
+
+    pubmed = f"{percent('pubmed')} with a macro F1 of {mean('pubmed', SAME, 'f1'):.4f}"
+    assert f"has {percent('citeseer')} on Citeseer, {percent('cora_ml')} on Cora-ML, and on PubMed {pubmed}" in page
+    others = [
+        (percent(name, OPEN, "last_best"), f"{mean(name, OPEN, 'last_best_f1'):.4f}")
+        for name in ("citeseer", "cora_ml")
+    ]
+    (citeseer, its_f1), (cora, other_f1) = others
+    assert f"{citeseer} and {cora} with macro F1 of {its_f1} and {other_f1}" in page
+    printed = load_experiments()["gasteiger_2019_bootstrapped_fp_pubmed"].published
+    assert printed is not None
+    assert (percent("pubmed"), round(mean("pubmed", SAME, "f1"), 4)) == (f"{printed.accuracy:.2f}", printed.f1)
+
+
+def test_the_page_says_how_often_the_first_regression_is_the_best_round(page: str) -> None:
+    def of(dataset: str) -> tuple[int, float]:
+        rows = [row for row in READINGS if (row["dataset"], row["reading"]) == (dataset, SAME)]
+        return sum(row["best_at"] == 0 for row in rows), 100 * float(np.mean([row["last"] for row in rows]))
+
+    (pubmed, its_last), (cora, last) = of("pubmed"), of("cora_ml")
+    assert f"On all {pubmed} validation splits of PubMed, and on {cora} of 20 of Cora-ML," in page
+    assert f"the last has a mean accuracy of {last:.1f} % on Cora-ML and {its_last:.1f} % on PubMed." in page
+
+
+def test_the_page_has_the_table_of_best_rounds(script: dict[str, Any]) -> None:
+    text = (ROOT / "docs" / "study.md").read_text(encoding="utf-8")
+    lines = script["table"](script["Rows"](ROOT / "results" / "bootstrapped_fp_readings.json")).splitlines()
+    shown = [
+        line.replace(", best round |", " |") for line in lines if ", best round |" in line or "the paper, on" in line
+    ]
+    assert len(shown) == len(script["READINGS"])  # our own reading is what the others are compared with
+    assert "\n".join(shown) in text
+
+
+def test_the_page_compares_readings_with_and_without_self_loops(page: str) -> None:
+    with_loops = "the authors' code, but self-loops"
+
+    def f1(reading: str) -> str:
+        shared = {row["split"] for row in READINGS if row["reading"] == with_loops}
+        of = [row for row in READINGS if row["reading"] == reading and row["split"] in shared]
+        values = [[row["f1"] for row in of if row["dataset"] == name] for name in ("citeseer", "cora_ml", "pubmed")]
+        assert {len(each) for each in values} == {5}
+        return ", ".join(f"{np.mean(each):.3f}" for each in values)
+
+    assert f"({f1(SAME)} without self-loops; {f1(with_loops)} with)" in page
+
+
+@pytest.mark.slow
+def test_the_page_has_the_difference_of_appnp_on_test_and_validation_nodes(
+    page: str, published: tuple[Row, ...]
+) -> None:
+    def of(splits: Any) -> float:
+        config = make_cell("appnp", {}, "citeseer", splits).config
+        rows = {row.key.seeds: row for row in published if row.key.config == config}
+        seeds = [Seeds(s, i) for s in (TEST_SEEDS if splits == "test" else VALIDATION_SEEDS) for i in range(5)]
+        return 100 * float(np.mean([rows[one].accuracy for one in seeds]))
+
+    assert f"APPNP's accuracy is {of('test') - of('validation'):.1f} points lower there." in page
+
+
+def originals(make_rows: MakeRows, means: dict[str, float]) -> dict[str, tuple[Entry, ...]]:
+    experiments: dict[str, Experiment] = load_experiments()
+    cells = [experiments[f"gasteiger_2019_bootstrapped_fp_{name}"].points[0].cell for name in means]
+    seeds = [Seeds(seed, 0) for seed in TEST_SEEDS]
+    samples = [
+        Sample(cell, Pool(cell, "c1", "d1", tuple(make_rows(cell, mean=of, seeds=seeds))))
+        for cell, of in zip(cells, means.values(), strict=True)
+    ]
+    return entries(experiments, Samples(samples))
+
+
+def rows_with(dataset: str, accuracy: float, f1: float, splits: int = 20) -> list[dict[str, Any]]:
+    """Rows of both readings whose means are these, though no two are equal."""
+    wiggle = 0.001 * (np.arange(splits) - (splits - 1) / 2)
+    return [
+        {"dataset": dataset, "reading": reading, "split": seed} | {keys[0]: accuracy + each, keys[1]: f1 + each}
+        for reading, keys in ((SAME, ("best", "f1")), (OPEN, ("last_best", "last_best_f1")))
+        for seed, each in zip(VALIDATION_SEEDS[:splits], wiggle.tolist(), strict=True)
+    ]
+
+
+def test_the_finding_follows_the_figures(make_rows: MakeRows) -> None:
+    main = originals(make_rows, {"citeseer": 0.751, "pubmed": 0.7284, "ms_academic": 0.9154})
+    rows = [
+        *rows_with("citeseer", 0.7359, 0.68),  # the paper has 73.55 and 0.6789
+        *rows_with("pubmed", 0.7294, 0.7448),  # as the paper
+        *rows_with("ms_academic", 0.9182, 0.8966),  # 91.61 and 0.8997: farther off than the test splits
+    ]
+    table, finding, second, neither, limits = validation_blocks(main, rows)
+    assert isinstance(table, Table)
+    citeseer = table.groups[0].rows
+    wanted = estimate([row["best"] for row in rows if row["dataset"] == "citeseer" and row["reading"] == SAME])
+    assert [str(value) for value in citeseer[2][:2]] == [
+        "Ours on the validation splits",
+        f"73.59 ± {100 * wanted.half:.2f}",
+    ]
+    assert str(citeseer[0][1]) == "73.55 ± 0.57"
+    assert "it repeats accuracy and macro F1 to every digit on PubMed." in str(finding)
+    assert "It differs by +0.04 points on Citeseer, where the test splits differ by +1." in str(finding)
+    assert "So on Citeseer and PubMed the paper's row is most likely of the validation splits." in str(finding)
+    assert str(finding).endswith("PubMed's file then has the authors' order of nodes.")
+    assert "fitted, and no evidence" in str(second)
+    assert "+0.21 points) on" not in str(neither)
+    assert "the paper's digits on MS Academic (" in str(neither)
+    assert "+0.21 points): the file there probably has another order of nodes" in str(neither)
+    assert "no further test node was used" in str(limits)
+    (lines,) = summary(main, {}, (), Samples([]), rows)
+    assert "most likely of the validation splits" in str(lines)
+    (lines,) = summary(main, {}, (), Samples([]))
+    assert "why is unknown" in str(lines)
+
+
+def test_without_all_splits_nothing_is_said(make_rows: MakeRows) -> None:
+    main = originals(make_rows, {"citeseer": 0.751})
+    rows = rows_with("citeseer", 0.7359, 0.68, splits=19)
+    assert [*validation_blocks(main, rows)] == []
+    assert len(validation_table(main, rows).groups[0].rows) == 2  # the paper's, and ours on test
+    assert json.loads(json.dumps(rows)) == rows
