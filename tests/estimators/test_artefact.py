@@ -229,17 +229,7 @@ def test_every_argument_of_a_table_survives_the_manifest(tmp_path: Path) -> None
     source = GraphSource("edges", arguments)
     entry = json.loads(json.dumps(source.to_json()))
     assert entry["path"] == str(tmp_path / "e.tsv.gz")
-    assert GraphSource.from_json(entry, 2) == source
-
-
-def test_version_1_of_a_table_means_its_numbers_and_its_marks_of_unknown_labels(tmp_path: Path) -> None:
-    (tmp_path / "e.csv").write_text("source,target\na,b\nb,c\n")
-    (tmp_path / "n.csv").write_text("id,x,word,team\na,1,red,NA\nb,2,blue,-1\nc,3,red,\n")
-    entry = {"kind": "edges", "path": str(tmp_path / "e.csv"), "nodes": str(tmp_path / "n.csv"), "label_column": "team"}
-    graph = GraphSource.from_json(entry, 1).read()
-    assert (graph.feature_names, graph.class_names) == (("x",), ("-1", "NA"))
-    graph = GraphSource.from_json(entry, 2).read()
-    assert graph.class_names == ()
+    assert GraphSource.from_json(entry) == source
 
 
 def test_another_graph_is_refused_by_name_and_used_when_given(

@@ -257,11 +257,11 @@ def test_a_foreign_folder_is_refused(graph: Graph, tmp_path: Path) -> None:
             pprop.load(tmp_path, graph=graph)
 
 
-def test_a_newer_format_is_refused(graph: Graph, folder: Path) -> None:
-    edit(folder, lambda manifest: manifest.update(format_version=4, model=None))
-    with pytest.raises(
-        FormatError, match=r"has format version 4, and pprop .* reads versions up to 3. Install a newer"
-    ):
+@pytest.mark.parametrize(("version", "remedy"), [(1, "Train the model again."), (4, "Install a newer pprop.")])
+def test_a_format_that_is_not_read_is_refused_by_name(graph: Graph, folder: Path, version: int, remedy: str) -> None:
+    edit(folder, lambda manifest: manifest.update(format_version=version, model=None))
+    sentence = rf"has format version {version}, and pprop .* reads versions 2 and 3. {remedy}"
+    with pytest.raises(FormatError, match=sentence):
         pprop.load(folder, graph=graph)
 
 

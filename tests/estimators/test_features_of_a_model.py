@@ -352,7 +352,7 @@ def test_features_of_version_2_which_had_no_digest_are_read_with_a_warning(train
     folder = tmp_path / "model"
     trained.save(folder)
     edit(folder, lambda manifest: (manifest.update(format_version=2), manifest.pop("features")))
-    with pytest.warns(UserWarning, match=r"saved by an earlier pprop, without a digest of features\.json"):
+    with pytest.warns(UserWarning, match=r"has format version 2, without a digest of features\.json"):
         model = pprop.load(folder, graph=trained.graph_)
     assert np.array_equal(model.logits_, trained.logits_)
     model.save(folder, overwrite=True)

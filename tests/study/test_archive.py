@@ -113,16 +113,6 @@ def test_the_predictions_that_are_needed_are_those_of_the_table_and_of_the_cpu()
     assert not needed(row(thousand, 500, "cuda"))
 
 
-def test_a_file_packed_before_rows_were_compressed_is_read_all_the_same(file: Path):
-    now = [encode(row) for row in Packed(file)]
-    with sqlite3.connect(file) as source:
-        for cell, rows in source.execute("SELECT cell, rows FROM packs").fetchall():
-            assert len(rows) < 0.5 * len(lzma.decompress(rows))
-            source.execute("UPDATE packs SET rows = ? WHERE cell = ?", (lzma.decompress(rows).decode(), cell))
-    source.close()
-    assert [encode(row) for row in Packed(file)] == now
-
-
 def test_a_file_is_never_replaced(study: Path, tmp_path: Path):
     file = tmp_path / "study.pack"
     file.write_text("mine")

@@ -41,27 +41,11 @@ from pprop.graph import Graph, Scaling
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.files import LARGEST_JSON, path_of, read_file
 from pprop.models.label_propagation import LabelPropagation
-from pprop.settings import (
-    ALPHA,
-    BLOCK_NODES,
-    CLASS_WEIGHT,
-    CRITERION,
-    FIRST_LAYER,
-    MIXED_PRECISION,
-    NETWORK_BIAS,
-    settings_of,
-)
+from pprop.settings import ALPHA, BLOCK_NODES, FIRST_LAYER, MIXED_PRECISION, settings_of
 from pprop.training import History
 
 FUNCTION = "load"
-# What models of format version 1 did, before there were settings for it.
-FORMER: Mapping[str, Any] = {
-    "scaling": "l1",
-    "bias": NETWORK_BIAS.default,
-    "class_weight": CLASS_WEIGHT.default,
-    "criterion": CRITERION.default,
-}
-# Settings that came later, and that a manifest may lack: with their defaults a saved model predicts what it did.
+# Settings that a manifest of format version 2 may lack: with these values such a model predicts what it did.
 _NEW = (MIXED_PRECISION, BLOCK_NODES, FIRST_LAYER, NEIGHBOURS)
 LATER: Mapping[str, Any] = {setting.name: setting.default for setting in _NEW}
 # Nodes, the positions of their labels among the classes, and which of the nodes were used for early stopping.
@@ -107,13 +91,13 @@ def load(
     -------
     NodeClassifier
         Of the class that was saved, fitted. ``train_nodes_`` and ``stopping_nodes_`` are those of the fit, in ascending
-        order, and ``known_nodes_`` are both; on another graph there are none. A model that an earlier version saved has
+        order, and ``known_nodes_`` are both; on another graph there are none. A model of format version 2 may have
         ``known_nodes_`` alone.
 
     Raises
     ------
     FormatError
-        The folder holds no pprop model, a damaged or hostile one, or one of a newer format. Weights or features.json
+        The folder holds no pprop model, a damaged or hostile one, or one of another format version than 2 and 3. Weights or features.json
         that are missing, or that are not those that the manifest has the digest of, are damage.
     InputError
         The graph or the predictor does not fit, or is missing.
@@ -208,7 +192,7 @@ def _read_weights(folder: Path, manifest: Manifest) -> tuple[Weights, History, K
         if curve is None or curve.dtype != float or curve.shape != (manifest.record.epochs,):
             raise damaged(folder, f"{WEIGHTS} lacks the curve {field.name!r} of {manifest.record.epochs} epochs")
         curves[field.name] = curve
-    none = np.empty(0, dtype=np.int64)  # in a model of an earlier version
+    none = np.empty(0, dtype=np.int64)  # in a model of format version 2
     known = tensors.pop(KNOWN_NODES, none), tensors.pop(KNOWN_LABELS, none), tensors.pop(KNOWN_STOPPING, None)
     extras, of_scaling = (
         {name.removeprefix(prefix): tensors.pop(name) for name in list(tensors) if name.startswith(prefix)}
@@ -261,7 +245,7 @@ def _read_features(folder: Path, manifest: Manifest) -> TrainedFeatures:
         raise damaged(folder, f"{FEATURES} cannot be read ({error.strerror})") from error
     if manifest.version < 3:
         warnings.warn(
-            f"The model in {str(folder)!r} was saved by an earlier pprop, without a digest of {FEATURES}: whether that file "
+            f"The model in {str(folder)!r} has format version 2, without a digest of {FEATURES}: whether that file "
             "has changed is not known. Load the model and save it again to add the digest.",
             stacklevel=3,
         )
@@ -316,9 +300,8 @@ def _unfitted(folder: Path, manifest: Manifest, graph: Graph, predictor: ModuleO
         raise damaged(folder, f"there is no model class {manifest.model!r}")
     names = {field.name for field in fields(cast("Any", kind))}
     given = manifest.settings
-    if manifest.version == 1:
-        given = {name: value for name, value in FORMER.items() if name in names} | given
-    given = {name: value for name, value in LATER.items() if name in names} | given
+    if manifest.version == 2:
+        given = {name: value for name, value in LATER.items() if name in names} | given
     wrong = sorted((names - {"graph", "predictor"}) ^ set(given))
     if wrong:
         raise damaged(folder, f"the setting {wrong[0]!r} is missing or unknown")

@@ -28,6 +28,7 @@ from pprop.models import FeatureNetwork, Model
 
 FORMAT = "pprop-model"
 VERSION = 3  # since version 3 with a digest of the features' file
+READ = (2, VERSION)
 MANIFEST = "manifest.json"
 WEIGHTS = "weights.safetensors"
 _CLASS_TYPES = {
@@ -123,10 +124,11 @@ def format_of(folder: Path) -> Mapping[str, Any]:
     number = manifest.get("format_version")
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
         raise damaged(folder, f"its format version is {describe(number)}")
-    if number > VERSION:
+    if number not in READ:
+        remedy = "Install a newer pprop." if number > VERSION else "Train the model again."
         raise FormatError(
-            f"The model in {str(folder)!r} has format version {number}, and pprop {__version__} reads versions up to "
-            f"{VERSION}. Install a newer pprop."
+            f"The model in {str(folder)!r} has format version {number}, and pprop {__version__} reads versions "
+            f"{' and '.join(map(str, READ))}. {remedy}"
         )
     return manifest
 
@@ -187,10 +189,6 @@ def read_manifest(folder: Path) -> Manifest:
     if test_nodes is not None and test_nodes < 1:
         raise wrong("test_nodes", None, test_nodes)
     predictor = typed("model", "predictor", str, None)
-    # version 1 divided the rows of the features by their 1-norm, and gave them to a predictor as they were
-    former = "l1" if predictor is None else "none"
-    first = content["format_version"] == 1
-    scaling = former if first else typed("graph", "scaling", str, None)
     kind, values = typed("classes", "kind", str), typed("classes", "values", list)
     if kind not in _CLASS_TYPES:
         raise wrong("classes", "kind", kind)
@@ -204,7 +202,7 @@ def read_manifest(folder: Path) -> Manifest:
     found = {
         field.name: typed("training", field.name, *types[str(field.type)])
         for field in fields(TrainingRecord)
-        if field.name in noted or field.default is MISSING or content["format_version"] >= 3  # older ones lack some
+        if field.name in noted or field.default is MISSING or content["format_version"] >= 3  # version 2 may lack some
     }
     record: dict[str, Any] = {name: math.nan if value is None else value for name, value in found.items()}
     return Manifest(
@@ -215,11 +213,11 @@ def read_manifest(folder: Path) -> Manifest:
         settings=typed("settings", None, dict),
         classes=classes,
         graph_name=typed("graph", "name", str, None),
-        source=None if source is None else GraphSource.from_json(source, content["format_version"]),
+        source=None if source is None else GraphSource.from_json(source),
         fingerprint=typed("graph", "fingerprint", str),
         feature_shape=shape,
-        scaled=not first and typed("graph", "scaled", bool),
-        scaling=scaling,
+        scaled=typed("graph", "scaled", bool),
+        scaling=typed("graph", "scaling", str, None),
         record=TrainingRecord(**record),
         accuracy=accuracy,
         test_nodes=test_nodes,

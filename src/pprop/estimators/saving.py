@@ -61,7 +61,7 @@ def save_model(
         KNOWN_NODES: estimator.known_nodes_,
         KNOWN_LABELS: np.searchsorted(estimator.classes_, estimator.known_labels_),
     }
-    if hasattr(estimator, "stopping_nodes_"):  # not of a model that an earlier version saved
+    if hasattr(estimator, "stopping_nodes_"):  # some models of format version 2 do not say them
         tensors[KNOWN_STOPPING] = np.intersect1d(estimator.stopping_nodes_, estimator.known_nodes_)
     weights = save(tensors)
     described = TrainedFeatures.of(estimator.graph_).content()

@@ -115,19 +115,13 @@ class GraphSource:
         return {"kind": self.kind, **own, **self.arguments}
 
     @classmethod
-    def from_json(cls, entry: Mapping[str, Any], version: int) -> Self:
-        """Return the source from its entry in a manifest of that version.
+    def from_json(cls, entry: Mapping[str, Any]) -> Self:
+        """Return the source from its entry in a manifest. Where it has no kind of labels, each value was a class.
 
-        Version 1 took the columns of numbers as they are, and knew an unknown label only by its empty cell. Where the
-        entry has no kind of labels, each value was a class.
-
-        >>> GraphSource.from_json({"kind": "edges", "path": "/e.csv", "feature_columns": None}, 1).to_json()
-        {'kind': 'edges', 'path': '/e.csv', 'feature_columns': 'numbers', 'missing_labels': []}
+        >>> GraphSource.from_json({"kind": "edges", "path": "/e.csv", "label_column": "team"}).to_json()
+        {'kind': 'edges', 'path': '/e.csv', 'label_column': 'team', 'label_kind': 'category'}
         """
         given = {key: value for key, value in entry.items() if key not in ("kind", "structure")}
-        if version == 1 and entry.get("kind") == "edges":
-            given["feature_columns"] = given.get("feature_columns") or "numbers"
-            given["missing_labels"] = []
         if given.get("label_column") is not None:
             given.setdefault("label_kind", "category")
         try:

@@ -64,7 +64,7 @@ class Served:
             self.refusal = f"The predictions of {type(model).__name__} are no sum over the nodes of the graph."
         self._names, self._texts = names, texts
         graph = model.graph_
-        # a model that an earlier version saved does not say which of its nodes were used for early stopping
+        # a model of format version 2 may not say which of its nodes were used for early stopping
         stopping = getattr(model, "stopping_nodes_", model.known_nodes_[:0])
         training, validation = np.zeros((2, graph.n_nodes), dtype=bool)
         training[np.setdiff1d(model.known_nodes_, stopping)] = True

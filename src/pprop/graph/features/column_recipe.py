@@ -140,7 +140,7 @@ def beside_commas(column: Column, made: ColumnRecipe, *, wanted: bool) -> Column
 
 
 def plain_number(column: Column) -> ColumnRecipe:
-    """Return a number as version 0.1 took it: as it is, with nothing missing. Numbers among text are an error."""
+    """Return the recipe of a column of numbers that are taken as they are, none missing; text among them is an error."""
     _, wrong = column.numbers()
     spelled = column.form in ("number", "boolean") or (column.form == "text" and not column.typed)
     if not spelled or not column.n_present or int(wrong.sum()) == column.n_present:

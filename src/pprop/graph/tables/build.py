@@ -377,7 +377,7 @@ def _empty(kind: Any, rows: int, *, typed: bool) -> Any:
 
 
 def _check_features(columns: object, function: str) -> Any:
-    """Return the wanted features as the recipe takes them; None, as version 0.1 had it, is "auto"."""
+    """Return the wanted features as the recipe takes them; None is "auto"."""
     if columns is None or columns in ("auto", "numbers") or isinstance(columns, Recipe):
         return columns or "auto"
     expected = '"auto", "numbers", a sequence of column names, a mapping from names to kinds, or a Recipe'

@@ -127,7 +127,7 @@ def _unpacked(content: bytes, most: int) -> bytes:
     return found
 
 
-def _rows(text: str | bytes) -> list[list[Any]]:
+def _rows(text: bytes) -> list[list[Any]]:
     values: Any = json.loads(text)
     if not isinstance(values, list) or any(not isinstance(one, list) or len(one) != len(COLUMNS) for one in values):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
         raise ValueError("no list of rows")
@@ -158,8 +158,7 @@ class Packed:
             if columns != _COLUMN_TEXT:
                 raise FormatError(f"{self.folder} was packed by another version of pprop.")
             try:
-                # text is what the first packed files have
-                values = _rows(rows if isinstance(rows, str) else _unpacked(rows, memory))
+                values = _rows(_unpacked(rows, memory))
             except (lzma.LZMAError, TypeError, ValueError, RecursionError):
                 self._lose(1)
                 self.certain = False  # their number is unknown
@@ -187,14 +186,12 @@ class Packed:
     def _open(self) -> closing[sqlite3.Connection]:
         return closing(sqlite3.connect(f"{self.folder.resolve().as_uri()}?mode=ro", uri=True))
 
-    def _packs(self) -> Iterator[tuple[str, str | bytes, bytes]]:
+    def _packs(self) -> Iterator[tuple[str, bytes, bytes]]:
         with self._open() as source:
             yield from source.execute("SELECT columns, rows, predictions FROM packs ORDER BY cell")
 
     def _files(self) -> dict[str, bytes]:
         with self._open() as source:
-            if not source.execute("SELECT 1 FROM sqlite_master WHERE name = 'experiments'").fetchall():
-                return {}  # packed before there was such a table
             files = {str(file): bytes(content or b"") for file, content in source.execute(_FILES)}
         for name in files:
             if not _PLAIN_NAME.fullmatch(Path(name).name):  # folders before it are left out
