@@ -25,7 +25,7 @@ from pprop._errors import PpropError
 from pprop.datasets import load_dataset
 from pprop.study.experiment_folder import experiments_of
 from pprop.study.report import build_page
-from pprop.study.report.claims import claims_csv
+from pprop.study.report.claims import claims_csv, found
 from pprop.study.report.page import page_files, page_markdown
 from pprop.study.report.results import Results
 from pprop.study.store.merge import packs_of, study_folder
@@ -56,7 +56,7 @@ def published_files(root: Path, lacking: list[str]) -> dict[str, str]:
         results = Results(store, experiments_of(folder), folder, sentences=True)
         page, main = build_page(results), results.main
         shared = results.shared
-        shown = (main, results.published, results.times, results.many, results.claims, results.samples)
+        shown = (main, results.published, results.times, results.many, found(results), results.samples)
     lacking += [name for name in main if not _is_here(name)]
     short = brief_page(page, *shown, read_readings(root), shared)
     brief = page_markdown(short, "../results/figures", contents=False)

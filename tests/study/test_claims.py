@@ -22,7 +22,7 @@ from pprop.study.cell import MODELS, Cell, Seeds, make_cell
 from pprop.study.experiment_folder import load_experiments
 from pprop.study.figures.accuracies import PropagationPanel, Way
 from pprop.study.figures.distance import Distance, Ring
-from pprop.study.report.claims import CLAIMS, Claim, Found, claims_csv, claims_table, counts, further_findings
+from pprop.study.report.claims import CLAIMS, Claim, Found, claims_csv, claims_table, counts, found, further_findings
 from pprop.study.report.measures import (
     MEASURES,
     OF_GRAPHS,
@@ -75,15 +75,15 @@ def test_every_published_figure_is_what_the_rows_and_graphs_give(published: tupl
         every = csv.DictReader(io.StringIO(text))
         return [one for one in every if one["about"] not in absent or one["measure"] not in needs_graph]
 
-    found = results.claims
-    assert lines(claims_csv(found)) == lines(stored)
+    computed = found(results)
+    assert lines(claims_csv(computed)) == lines(stored)
     with_measure = [claim for claim in CLAIMS if claim.measure]
     assert len(csv_lines := list(csv.DictReader(io.StringIO(stored)))) == len(with_measure)  # none is without a figure
     assert [(one["said"], one["about"], one["measure"]) for one in csv_lines] == [
         (claim.said, claim.about, claim.measure) for claim in with_measure
     ]
     page = (ROOT / "docs/results.md").read_text(encoding="utf-8")
-    for one in found:
+    for one in computed:
         assert one.figure is None or f"| {one.figure.text} |".replace("\\", "") in page.replace("\\", "")
 
 

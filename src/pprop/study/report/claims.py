@@ -11,15 +11,13 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Literal, TypeAlias, final
+from typing import Literal, TypeAlias, final
 
 from pprop.datasets import DATASETS
 from pprop.study.report.measures import MEASURES, OF_ROWS, Figure
+from pprop.study.report.results import Results
 from pprop.study.tables.entries import dataset_title
 from pprop.study.tables.table import Cells, Strong, Table, listed
-
-if TYPE_CHECKING:  # which imports this module
-    from pprop.study.report.results import Results
 
 # How a person reads a figure. A finding is no claim of the paper's text, or a fact of each graph.
 Reading: TypeAlias = Literal["holds", "does not hold", "open", "not comparable", "finding"]
@@ -421,7 +419,6 @@ def found(results: Results) -> list[Found]:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from pprop.study.report.results import Results
     >>> from pprop.study.store.store import Store
     >>> with tempfile.TemporaryDirectory() as name, Store.open(Path(name), create=True) as store:
     ...     found(Results(store, {}, Path(name)))

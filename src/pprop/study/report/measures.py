@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,23 +25,18 @@ from pprop.study.cell import Seeds
 from pprop.study.figures.accuracies import WAYS
 from pprop.study.figures.distance import Distance, gains_by_hop, hops_from
 from pprop.study.figures.sweeps import NO_TELEPORT, Place
+from pprop.study.report.results import Results, Runs
 from pprop.study.stats.estimate import student_half
 from pprop.study.stats.paired import by_split, split_gaps
 from pprop.study.tables.entries import PAPERS_BASELINES, ByDataset, Metric, dataset_title
 from pprop.study.tables.table import Number
 from pprop.study.tables.times import epoch_times
 
-if TYPE_CHECKING:  # which imports the claims
-    from pprop.study.report.results import Results
-
 RESAMPLES = 1000
 FEWEST_LABELS, MOST_LABELS = 1, 20  # per class: the slope of the lead is over these and what lies between
 FAR, NEAR = 4, 2  # hops from the training nodes
 
 _Floats: TypeAlias = NDArray[np.float64]
-
-# Accuracies in percent, or another metric, by run.
-Runs: TypeAlias = Mapping[Seeds, float]
 
 
 @final
@@ -91,7 +86,7 @@ class Figure:
         return f"{words['value']}{interval} {self.unit}".rstrip()
 
 
-Measured: TypeAlias = Callable[["Results", str], Figure | None]
+Measured: TypeAlias = Callable[[Results, str], Figure | None]
 
 
 @final

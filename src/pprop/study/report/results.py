@@ -6,18 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 from pprop.graph import Graph
-from pprop.study.cell import Splits
+from pprop.study.cell import Seeds, Splits
 from pprop.study.experiment import Experiment
 from pprop.study.figures import figures_of
 from pprop.study.figures.accuracies import propagation_place
 from pprop.study.figures.gather import Drawn, PlaceOf, RowsOf, collect
 from pprop.study.figures.sweeps import alpha_place, depth_place, labels_place, steps_place
 from pprop.study.graphs import load_graph
-from pprop.study.report.claims import Found, found
-from pprop.study.report.measures import Runs
 from pprop.study.store.row import Row, RowKey
 from pprop.study.store.store import Store
 from pprop.study.tables.clock import Stretch, all_stretches, keys_of_shared
@@ -32,6 +30,9 @@ from pprop.study.tables.entries import (
 )
 from pprop.study.tables.runs import published_and_own
 from pprop.study.tables.spread import more_runs_entries
+
+# Accuracies in percent, or another metric, by run.
+Runs: TypeAlias = Mapping[Seeds, float]
 
 # What experiments show that have no figure.
 IN_TABLES = ("accuracy", "time", "rerun", "quick")
@@ -153,11 +154,6 @@ class Results:
     def drawn(self) -> list[Drawn]:
         """The figures."""
         return figures_of(self.begun.values(), self._rows_of, self.graph_of)
-
-    @cached_property
-    def claims(self) -> list[Found]:
-        """The paper's claims with their figures; none of a user's graphs."""
-        return found(self)
 
     def sweep(self, figure: str, dataset: str) -> Mapping[Any, Runs]:
         """Return the runs behind a figure over one setting, or over ways to propagate, on one dataset: by their place.

@@ -272,7 +272,7 @@ def _command(names: Sequence[str], experiments: Mapping[str, Experiment], sample
 
 
 def _claims(results: Results) -> Iterator[Block]:
-    if shown := results.claims:
+    if shown := claims.found(results):
         yield CLAIMS_TEXT if results.sentences else CLAIMS_TEXT.partition(" The readings")[0]
         yield claims.claims_table(shown, results.sentences)
         if missing := claims.not_computed(shown):

@@ -146,7 +146,8 @@ def nearness_table(by_dataset: ByDataset) -> Table:
         return title, f"{agree} of {len(found)}", f"{near} of {len(found)}", *shown, farthest
 
     groups: dict[str | None, list[Cells]] = {}
-    for metric, title in (("accuracy", "Accuracy"), ("f1", "Macro F1")):
+    titles: dict[Metric, str] = {"accuracy": "Accuracy", "f1": "Macro F1"}
+    for metric, title in titles.items():
         found = aparts(by_dataset, metric)
         if found:
             everything = [one for group in found.values() for one in group]
