@@ -119,7 +119,7 @@ def trainings(group: str, device: str, backend: str) -> None:
     def module() -> torch.nn.Module:
         return torch.nn.Sequential(torch.nn.Linear(FEATURES, 8), torch.nn.Dropout(0.3), torch.nn.Linear(8, CLASSES))
 
-    loop._EPOCHS_PER_LOOK = loop._EPOCHS_UNCAPTURED = 5
+    vars(loop).update(_EPOCHS_PER_LOOK=5, _EPOCHS_UNCAPTURED=5)
     warnings.filterwarnings("ignore", message="No CUDA graph could be captured")
     makers: dict[str, Any] = {
         "APPNP": pprop.APPNP, "PPNP": pprop.PPNP, "APPNP with a module": lambda: pprop.APPNP(predictor=module),
@@ -177,8 +177,11 @@ def copies() -> None:
     print("launched in a graph: done, and the numbers are right", flush=True)
 
 
-@triton.jit
-def sum_products(x, y, out, rows: tl.constexpr, columns: tl.constexpr, times: tl.constexpr):
+jit: Any = triton.jit
+
+
+@jit
+def sum_products(x: Any, y: Any, out: Any, rows: tl.constexpr, columns: tl.constexpr, times: tl.constexpr) -> None:
     """Write the sum of every row of x y so many times."""
     at = tl.arange(0, rows)[:, None] * columns + tl.arange(0, columns)[None, :]
     total = tl.sum(tl.load(x + at) * tl.load(y + at), axis=1)
@@ -330,7 +333,7 @@ def _values(found: list[list[str]]) -> str:
 
 def checks(tools: list[str], parts: list[str], groups: list[str]) -> list[Check]:
     """Return what is to be done, in the order in which it begins."""
-    found = []
+    found: list[Check] = []
     if "reasons" in parts:
         found.append(Check("initcheck", "reasons", ("copies",)))
         found += [Check("racecheck", "reasons", ("sums",), environment) for environment in ((), UNFUSED)]

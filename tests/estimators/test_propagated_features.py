@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -100,13 +100,15 @@ def test_relations_are_hops_of_their_own() -> None:
     amounts = Graph.from_scipy(sp.csr_array(A), directed=True, ids=graph.ids)
     columns = PropagatedFeatures(graph, labels=False, relations={"amount": amounts}, alphas=(), spread=0, hops=1).fit()
     frame = pd.DataFrame(columns.columns_, columns=columns.get_feature_names_out())
-    assert np.allclose(frame["0: mean amount 1 away"], (A @ graph.features[:, 0]) / A.sum(axis=1), atol=1e-6)
+    assert np.allclose(
+        frame["0: mean amount 1 away"], (A @ np.asarray(graph.features)[:, 0]) / A.sum(axis=1), atol=1e-6
+    )
 
 
 def test_copies_share_the_graph_and_pickles_transform_alike() -> None:
     graph, y = graph_and_labels()
     fitted = PropagatedFeatures(graph).fit(np.arange(N), y)
-    assert clone(fitted).graph is graph
+    assert cast("PropagatedFeatures", clone(fitted)).graph is graph
     again = pickle.loads(pickle.dumps(fitted))  # noqa: S301
     assert np.array_equal(again.transform([3, 5]), fitted.transform([3, 5]))
 

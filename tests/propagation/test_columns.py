@@ -40,6 +40,9 @@ def test_statistics_are_those_of_the_distribution_of_ends(
         X[rng.random(X.shape) < 0.4] = np.nan
         X[:, 0] = np.nan
     for hop in walk_statistics(graph, X, 3, 3, against=against):
+        assert hop.deviation is not None
+        assert hop.largest is not None
+        assert hop.smallest is not None
         P = ends(graph, hop.steps, against=against)
         known = ~np.isnan(X)
         mass = P @ known
@@ -64,6 +67,7 @@ def test_statistics_are_those_of_the_distribution_of_ends(
 def test_the_deviation_of_equal_numbers_is_exactly_zero() -> None:
     graph = random_graph(3, weighted=True)
     for hop in walk_statistics(graph, np.full((40, 3), 0.1), 3, 3):
+        assert hop.deviation is not None
         assert hop.deviation.max() == 0.0
         assert np.array_equal(hop.mean, np.full((40, 3), np.float32(0.1)))
 
@@ -73,6 +77,8 @@ def test_bits_of_a_column_do_not_depend_on_the_others() -> None:
     X = np.random.default_rng(0).normal(size=(40, 19))
     for whole, alone in zip(walk_statistics(graph, X, 2, 2), walk_statistics(graph, X[:, 7:8], 2, 2), strict=True):
         for one, other in zip(whole[1:], alone[1:], strict=True):
+            assert one is not None
+            assert other is not None
             assert np.array_equal(one[:, 7:8], other)
 
 
@@ -108,7 +114,7 @@ def test_no_node_sees_its_own_label(directed: bool) -> None:
     nodes = rng.permutation(40)[:24]
     values = (rng.random((24, 1)) < 0.5).astype(float)
     folds = rng.permutation(24) % 4
-    before = known_nearby(graph, nodes, values, folds, ["y"])
+    before = after = known_nearby(graph, nodes, values, folds, ["y"])
     for one in range(24):
         flipped = values.copy()
         flipped[one] = 1 - flipped[one]

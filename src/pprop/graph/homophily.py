@@ -15,7 +15,7 @@ independent, and 1 where they are always equal. h_adj is below 0 where edges avo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -96,7 +96,7 @@ def homophily(graph: Graph, labels: ArrayLike | None = None) -> Homophily:
     given = graph.labels if labels is None else labels
     if given is None:
         reject("labels", "homophily", f"class indices of {graph.n_nodes} nodes", describe(None))
-    codes = np.asarray(given)
+    codes: NDArray[Any] = np.asarray(given)
     if codes.shape != (graph.n_nodes,) or codes.dtype.kind not in "iu":
         reject("labels", "homophily", f"class indices of {graph.n_nodes} nodes", describe(given))
     rows = np.repeat(np.arange(graph.n_nodes), np.diff(graph.indptr))
@@ -107,7 +107,7 @@ def homophily(graph: Graph, labels: ArrayLike | None = None) -> Homophily:
     one, other = codes[pairs // graph.n_nodes], codes[pairs % graph.n_nodes]
     if not len(pairs):
         return Homophily(0, 0.0, None, None)
-    return Homophily(len(pairs), float(np.mean(one == other)), *_beyond_chance(one, other))
+    return Homophily(len(pairs), float((one == other).mean()), *_beyond_chance(one, other))
 
 
 def _beyond_chance(one: NDArray[np.integer], other: NDArray[np.integer]) -> tuple[float | None, float | None]:

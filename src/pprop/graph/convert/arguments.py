@@ -164,7 +164,8 @@ def check_class_indices(labels: object, function: str, parameter: str = "labels"
     pprop._errors.GraphError: The 'labels' parameter of Graph.from_scipy must be one class per node. Got 3,000 different ...
     """
     if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "iu":
-        check_codes(labels[labels >= 0], parameter, function, error=GraphError, remedy=remedy)
+        codes = cast("NDArray[np.int64]", labels)
+        check_codes(codes[codes >= 0], parameter, function, error=GraphError, remedy=remedy)
 
 
 def _unknown(cell: object, class_names: tuple[str, ...]) -> bool:
