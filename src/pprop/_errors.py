@@ -66,16 +66,33 @@ class Remedy:
 @final
 @dataclass(frozen=True)
 class Number:
-    """What a float must be, where an error expects one; the interval is written as in mathematics.
+    """What a float must be, or each of several, where an error expects that; the interval is written as in mathematics.
 
     >>> print(Number("(0, 1]"))
     a float in (0, 1]
+    >>> print(Number("(0, 1]", several=True))
+    a sequence of floats in (0, 1], at least one and no two the same
     """
 
     interval: str
+    several: bool = False
 
     def __str__(self) -> str:
+        if self.several:
+            return f"a sequence of floats in {self.interval}, at least one and no two the same"
         return f"a float in {self.interval}"
+
+    def typed(self) -> str:
+        """Return the same of numbers that are typed.
+
+        >>> Number("(0, 1]", several=True).typed()
+        'different numbers in (0, 1], separated by commas'
+        """
+        return (
+            f"different numbers in {self.interval}, separated by commas"
+            if self.several
+            else f"a number in {self.interval}"
+        )
 
 
 @final

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast, final
 
+from pprop._errors import InputError, Number
 from pprop._validate import (
     check_bias,
     check_bool,
@@ -198,12 +199,16 @@ def text(name: str, default: str, line: str) -> Setting[str]:
 
 
 def _check_alphas(value: object, name: str, function: str) -> tuple[float, ...]:
-    expected = "a sequence of floats in [0, 1], at least one and no two the same"
-    given = check_sequence(value, name, function, expected)
-    found = tuple(check_float(alpha, name, function, "[0, 1]") for alpha in given)
+    expected = Number("[0, 1]", several=True)
+    found: list[float] = []
+    for alpha in check_sequence(value, name, function, str(expected)):
+        try:
+            found.append(check_float(alpha, name, function, expected.interval))
+        except InputError:
+            reject(name, function, expected, describe(alpha))
     if not found or len(set(found)) < len(found):
         reject(name, function, expected, describe(value))
-    return found
+    return tuple(found)
 
 
 def _check_one_or_several(value: object, name: str, function: str) -> float | tuple[float, ...]:

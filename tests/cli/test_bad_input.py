@@ -131,7 +131,8 @@ CASES = [
         "Use a lower --learning-rate or --penalty",
         DivergenceError,
     ),
-    Case(f"{TRAIN} --test 0.9", 3, "too few", InputError, small),
+    Case(f"{TRAIN} --test 0.7", 3, "too few", InputError, small),
+    Case(f"{TRAIN} --test 0.8", 3, "--test 0.8 and --stopping 0.2 leave no nodes for training", InputError, small),
     Case("train edges.csv --nodes nodes.csv", 3, "Name it: --label-column topic", InputError, small),
     Case("train edges.csv --nodes nodes.csv --label-column topi", 3, "Did you mean 'topic'?", ColumnError, small),
     Case(

@@ -247,4 +247,4 @@ def test_predictions_in_pieces_with_logits_in_a_file_are_the_same(
 def test_models_without_neighbourhoods_refuse_them(pprop_here, tables):
     answer = pprop_here(*TRAIN.split(), "--model", "ppnp", "--scale")
     assert answer.code == 2
-    assert "--neighbours belongs to appnp; ppnp has none." in " ".join(answer.err.split())
+    assert "--scale trains appnp alone: leave out --scale or --model ppnp." in " ".join(answer.err.split())

@@ -11,7 +11,7 @@ import typer
 from pprop._errors import FormatError, InputError
 from pprop._validate import check_float, check_int, listed
 from pprop.cli.graphs import GraphInput
-from pprop.cli.verbs import Options, option
+from pprop.cli.verbs import Options, at_least, option, within
 from pprop.settings import STOPPING
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pprop.graph import Graph
 
 TEST = 0.2  # share of the labelled nodes
+SEED = at_least(0, 2**32 - 1)
 
 
 @final
@@ -30,15 +31,21 @@ class SplitOptions(Options):
 
     panel: ClassVar[str] = "Split"
     split_seed: Annotated[
-        int | None, option("Datasets: seed of the paper's split.  [default: its first test split]")
+        int | None, option("Datasets: seed of the paper's split.  [default: its first test split]", rule=SEED)
     ] = None
     init_seed: Annotated[int | None, option("Datasets: seed of the initial weights.  [default: 0]")] = None
-    test: Annotated[float | None, option(f"Own graph: share of labelled nodes for testing.  [default: {TEST}]")] = None
+    test: Annotated[
+        float | None,
+        option(f"Own graph: share of labelled nodes for testing.  [default: {TEST}]", rule=within("[0, 1)")),
+    ] = None
     stopping: Annotated[
         float | None,
-        option(f"Own graph: share for validation, which ends the training.  [default: {STOPPING.default}]"),
+        option(
+            f"Own graph: share for validation, which ends the training.  [default: {STOPPING.default}]",
+            rule=within("[0, 1)"),
+        ),
     ] = None
-    seed: Annotated[int | None, option("Own graph: seed of the split and the weights.  [default: 0]")] = None
+    seed: Annotated[int | None, option("Own graph: seed of the split and the weights.  [default: 0]", rule=SEED)] = None
     split_column: Annotated[
         str | None,
         option(
@@ -60,12 +67,6 @@ class SplitOptions(Options):
         else:
             wrong = ("split_seed", "init_seed")
             why = "belongs to a dataset; a graph of your own has --test, --stopping and --seed"
-        shares = {"test": self.test, "stopping": self.stopping}
-        for name, share in shares.items():
-            if share is not None:
-                check_float(share, name, "train", "[0, 1)")
-        if self.seed is not None:
-            check_int(self.seed, "seed", "train", low=0, high=2**32 - 1)
         for name in wrong:
             if getattr(self, name) is not None:
                 raise typer.BadParameter(f"--{name.replace('_', '-')} {why}.")
@@ -75,6 +76,19 @@ class SplitOptions(Options):
             raise typer.BadParameter("--split-column says which nodes test; leave --test out.")
         if self.split_column is None and self.test_fold is not None:
             raise typer.BadParameter("--test-fold is a value of the column that --split-column names: add it.")
+        if self.split_column is None and self._test + self._stopping >= 1:
+            raise InputError(
+                f"--test {self._test:g} and --stopping {self._stopping:g} leave no nodes for training: together they must "
+                "be less than 1."
+            )
+
+    @property
+    def _test(self) -> float:
+        return TEST if self.test is None else self.test
+
+    @property
+    def _stopping(self) -> float:
+        return STOPPING.default if self.stopping is None else self.stopping
 
     def cells(self, origin: GraphInput) -> list[str]:
         """Return the cells of the split column, or what they mean where they are folds; "" where missing."""
@@ -111,13 +125,11 @@ class SplitOptions(Options):
                 error.parameter = "split_seed"
                 raise
         else:
-            test = TEST if self.test is None else self.test
-            stopping = STOPPING.default if self.stopping is None else self.stopping
             seed = self.seed or 0
             if self.split_column is None:
-                split = own_split(graph, test, stopping, seed)
+                split = own_split(graph, self._test, self._stopping, seed)
             else:
-                split = column_split(graph, self.cells(origin), stopping, seed)
+                split = column_split(graph, self.cells(origin), self._stopping, seed)
         return split, run_seed(split.seed, self.init_seed or 0) % 2**64
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
 import typer
 
 from pprop import settings
+from pprop._validate import reject
 from pprop.cli.graphs import GraphArgument, GraphInput, Tables
 from pprop.cli.models import FILES, write_artefact
 from pprop.cli.output import Session, check_folder, new_folder
@@ -131,10 +133,33 @@ class ModelOptions(Options):
             raise typer.BadParameter("Give one of --alpha and --alphas.")
         if "alphas" in given:
             given["alphas"] = read_numbers(given["alphas"], "alphas", float)
-            settings.ALPHAS.check(given["alphas"], "train")
         # the ensemble takes one alpha or several under one name
         names = {"runs": "n_runs"} | ({"alphas": "alpha"} if self.model is ModelName.APPNP_ENSEMBLE else {})
         return {names.get(name, name): value for name, value in given.items()}
+
+    def check(self, origin: GraphInput, split: SplitOptions) -> None:
+        """Refuse values that the model does not take, before any table is read."""
+        from pprop import estimators
+        from pprop.estimators.appnp import check_solver, check_tol
+
+        kind: Any = getattr(estimators, CLASSIFIERS[self.model])
+        given = self.arguments()
+        if self.alphas is not None:
+            settings.ALPHAS.check(given["alphas" if "alphas" in given else "alpha"], "train")
+        known = settings.settings_of(kind)
+        for name, value in given.items():
+            known[name].check(value, "train")
+        if self.neighbours is not None and self.alpha == 0:
+            expected = "above 0 with --neighbours: without teleport no neighbours are the most important"
+            reject("alpha", "train", expected, self.alpha)
+        if self.model is ModelName.SOLVED_PPNP:
+            if origin.tables.directed:
+                check_solver(self.solver or settings.SOLVER.default, "train")
+            if self.tol is not None and (self.alpha is not None or origin.is_table):
+                check_tol(self.tol, settings.ALPHA.default if self.alpha is None else self.alpha, "train")
+        if kind._stopping_nodes_also is not None and split.stopping == 0 and split.split_column is None:
+            expected = f"above 0 with --model {self.model}: {kind._stopping_nodes_also}"
+            reject("stopping", "train", expected, split.stopping)
 
 
 @final
@@ -165,9 +190,10 @@ class TrainingOptions(Options):
     device: DeviceOption = settings.DEVICE.default
 
     def check(self) -> None:
-        """Refuse widths and a machine that cannot be, before any table is read."""
+        """Refuse widths, weights and a machine that cannot be, before any table is read."""
         widths = read_numbers(self.hidden, "hidden", int)
         settings.HIDDEN.check(widths[0] if len(widths) == 1 else widths, "train")
+        _check_class_weights(self.class_weight)
         check_machine(self.backend, self.device)
 
     def arguments(self, classes: Sequence[object], *, own: bool) -> dict[str, Any]:
@@ -178,6 +204,29 @@ class TrainingOptions(Options):
             "class_weight": _class_weights(self.class_weight, classes),
             "criterion": self.criterion or ("plateau" if own else settings.CRITERION.default),
         }
+
+
+def _check_class_weights(text: str | None) -> None:
+    """Refuse what holds no weights above 0, whatever the names of the classes are."""
+    if text is None or text == "balanced":
+        return
+    # the name of a class may have commas and equals signs, so that only the last weight is sure to be one
+    *others, last = (_number(part.rpartition("=")[2]) if "=" in part else None for part in text.split(","))
+    if (
+        last is None
+        or not 0 < last < math.inf
+        or any(other is not None and not 0 < other < math.inf for other in others)
+    ):
+        raise typer.BadParameter(
+            f"--class-weight takes balanced or CLASS=WEIGHT,... with weights above 0. Got {text!r}."
+        )
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _class_weights(text: str | None, classes: Sequence[object]) -> str | dict[object, float] | None:
@@ -251,12 +300,15 @@ def train(
     origin = GraphInput(graph, tables)
     split.check(origin)
     if scale:
+        if model.model is not ModelName.APPNP:
+            raise typer.BadParameter(f"--scale trains appnp alone: leave out --scale or --model {model.model}.")
         no_baselines = True
         if model.neighbours is None:
             model = replace(model, neighbours=_SCALE_NEIGHBOURS)
     own = model.arguments()
     if out is not None:
         check_folder(out, names=FILES, force=force)
+    model.check(origin, split)
     training.check()
     origin.check(labels=True, split_column=split.split_column)
     if split.split_column is not None:

@@ -46,13 +46,13 @@ def option(
     return made
 
 
-def at_least(low: int) -> Rule:
-    """Return the rule of integers of at least `low`.
+def at_least(low: int, high: int | None = None) -> Rule:
+    """Return the rule of integers of at least `low`, and at most `high`.
 
     >>> at_least(1)(3, "top", "explain")
     3
     """
-    return lambda value, name, of: check_int(value, name, of, low=low)
+    return lambda value, name, of: check_int(value, name, of, low=low, high=high)
 
 
 def within(interval: str) -> Rule:

@@ -54,7 +54,7 @@ class Shell(Words):
 
     def argument(self, error: PpropError) -> str:
         """Return the sentence about an option, or about a place in a file."""
-        expected = f"a number in {error.expected.interval}" if isinstance(error.expected, Number) else error.expected
+        expected = error.expected.typed() if isinstance(error.expected, Number) else error.expected
         where = error.where
         if where is not None and where.file is not None:
             row = "" if where.row is None else f", row {where.row}"

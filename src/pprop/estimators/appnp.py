@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from pprop import settings
+from pprop._errors import Remedy
 from pprop._validate import reject
 from pprop.estimators.fitted import AnyModel, Learned
 from pprop.estimators.learning import FitData, TrainedClassifier
@@ -182,6 +183,20 @@ class PPNPClassifier(TrainedClassifier, MatrixParameters, PredictorParameters):
     propagation_dropout: float | None = settings.SAME_DROPOUT.field()
 
 
+def check_tol(tol: float, alpha: float, function: str) -> None:
+    """Refuse a relative error that float32 cannot reach."""
+    least = least_error(alpha, torch.float32)
+    if tol < least:
+        reject("tol", function, f"at least {least:.2g}, what float32 can reach at alpha {alpha:g}", tol)
+
+
+def check_solver(solver: str, function: str) -> None:
+    """Refuse a solver that cannot be used for directed graphs."""
+    if TOLERANCE_SOLVERS[solver].symmetric:
+        remedy = Remedy(settings={"solver": "contraction"})
+        reject("solver", function, "'contraction' for a directed graph", repr(solver), remedy=remedy)
+
+
 @final
 @parameters
 class SolvedPPNPClassifier(TrainedClassifier, MatrixParameters):
@@ -210,17 +225,14 @@ class SolvedPPNPClassifier(TrainedClassifier, MatrixParameters):
     penalty: float = settings.PENALTY.field()
 
     def _model(self, values: dict[str, Any]) -> SolvedPPNP:
-        name, kind = type(self).__name__, TOLERANCE_SOLVERS[values["solver"]]
-        least = least_error(values["alpha"], torch.float32)
-        if values["tol"] < least:
-            expected = f"at least {least:.2g}, what float32 can reach at alpha {values['alpha']:g}"
-            reject("tol", name, expected, values["tol"])
+        kind = TOLERANCE_SOLVERS[values["solver"]]
+        check_tol(values["tol"], values["alpha"], type(self).__name__)
         names = ("alpha", "hidden", "dropout", "edge_dropout", "penalty", "normalization", "self_loops")
         return SolvedPPNP(solver=kind(values["tol"]), **{name: values[name] for name in names})
 
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
-        if data.graph.directed and TOLERANCE_SOLVERS[values["solver"]].symmetric:
-            reject("solver", type(self).__name__, "'contraction' for a directed graph", values["solver"])
+        if data.graph.directed:
+            check_solver(values["solver"], type(self).__name__)
         return super()._learn(model, data, values)
 
 

@@ -1,0 +1,85 @@
+"""Values of options are refused before any table is read: here no table can be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+TRAIN = "train edges.csv --nodes nodes.csv --label-column topic"
+WRONG = {
+    TRAIN: {
+        "--neighbours 0": "--neighbours must be an integer of at least 1. Got 0.",
+        "--neighbours 5 --alpha 0": "--alpha must be above 0 with --neighbours",
+        "--alpha 2": "--alpha must be a number in [0, 1]. Got 2.0.",
+        "--model ppnp --alpha 0": "--alpha must be a number in (0, 1]. Got 0.0.",
+        "--model solved-ppnp --alpha 0": "--alpha must be a number in (0, 1]. Got 0.0.",
+        "--model solved-ppnp --tol 1e-9": "--tol must be at least 9.5e-06, what float32 can reach at alpha 0.1. Got 1e-09.",
+        "--model solved-ppnp --tol 1e-4 --alpha 0.001": "--tol must be at least 0.00095",
+        "--model solved-ppnp --solver lu": "--solver must be one of 'chebyshev', 'cg' or 'contraction'. Got 'lu'.",
+        "--model solved-ppnp --directed --solver cg": "--solver must be 'contraction' for a directed graph. Got 'cg'. "
+        "Add: --solver contraction",
+        "--model solved-ppnp --directed": "Got 'chebyshev'. Add: --solver contraction",
+        "--model appnp-cv --alphas 2": "--alphas must be different numbers in [0, 1], separated by commas. Got 2.0.",
+        "--model appnp-ensemble --alphas 0.1,2": "--alphas must be different numbers in [0, 1], separated by commas. Got 2.0.",
+        "--model appnp-cv --alphas 0.1,0.1": "--alphas must be different numbers in [0, 1]",
+        "--model appnp-cv --alphas low": "--alphas takes numbers separated by commas, not 'low'.",
+        "--model appnp-cv --runs 0": "--runs must be an integer of at least 1. Got 0.",
+        "--model appnp-cv --stopping 0": "--stopping must be above 0 with --model appnp-cv",
+        "--model appnp-ensemble --stopping 0": "--stopping must be above 0 with --model appnp-ensemble",
+        "--model appnp-ensemble --folds 1": "--folds must be 0, or an integer of at least 2. Got 1.",
+        "--model auto --stopping 0": "--stopping must be above 0 with --model auto",
+        "--model mlp --scale": "--scale trains appnp alone: leave out --scale or --model mlp.",
+        "--class-weight red": "--class-weight takes balanced or CLASS=WEIGHT,... with weights above 0. Got 'red'.",
+        "--class-weight red=0": "with weights above 0. Got 'red=0'.",
+        "--class-weight red=-1,blue=2": "with weights above 0. Got 'red=-1,blue=2'.",
+        "--class-weight red=much": "with weights above 0. Got 'red=much'.",
+        "--class-weight red=inf": "with weights above 0. Got 'red=inf'.",
+        "--hidden 0": "--hidden must be an integer of at least 1",
+        "--criterion ap": "--criterion must be one of 'paper', 'loss', 'window' or 'plateau'. Got 'ap'.",
+        "--backend cobol": "--backend must be one of",
+        "--device abacus": "--device must be a torch device",
+        "--seed -1": "--seed must be an integer from 0 to 4294967295. Got -1.",
+        "--test 1": "--test must be a number in [0, 1). Got 1.0.",
+        "--stopping 1": "--stopping must be a number in [0, 1). Got 1.0.",
+        "--test 0.6 --stopping 0.5": "--test 0.6 and --stopping 0.5 leave no nodes for training: together they must be less "
+        "than 1.",
+    },
+}
+
+
+@pytest.fixture
+def unreadable(tmp_path: Path) -> None:
+    """Tables that can be opened, and are none."""
+    for name in ("edges.csv", "nodes.csv", "scores.csv"):
+        (tmp_path / name).write_bytes(b"PAR1")
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [(f"{call} {options}", sentence) for call, cases in WRONG.items() for options, sentence in cases.items()],
+)
+def test_a_wrong_value_is_refused_before_any_table_is_read(pprop_here, unreadable: None, call: str, sentence: str):
+    answer = pprop_here(*call.split())
+    assert sentence in answer.err
+    assert answer.err.count("\n") == 1
+    assert answer.code in (2, 3)
+    assert "edges.csv" not in answer.err
+
+
+@pytest.mark.parametrize("call", WRONG)
+def test_without_a_wrong_value_it_is_the_table_that_is_refused(pprop_here, unreadable: None, call: str):
+    assert "edges.csv" in pprop_here(*call.split()).err
+
+
+def test_a_seed_of_a_dataset_is_refused_before_it_is_read(pprop_here, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("pprop.cli.graphs.GraphInput.read", lambda origin: 1 / 0)
+    answer = pprop_here("train", "citeseer", "--split-seed", "-1")
+    assert answer.err == "pprop train: --split-seed must be an integer from 0 to 4294967295. Got -1.\n"
+    answer = pprop_here("train", "citeseer", "--class-weight", "red")
+    assert "--class-weight takes balanced or CLASS=WEIGHT" in answer.err
+
+
+@pytest.mark.parametrize("weight", ["one, a=2=3", "x=1.5, y=2,z=4"])
+def test_the_name_of_a_class_may_have_commas_and_equals_signs(pprop_here, unreadable: None, weight: str):
+    assert "edges.csv" in pprop_here(*TRAIN.split(), "--class-weight", weight).err
