@@ -119,7 +119,8 @@ def trainings(group: str, device: str, backend: str) -> None:
     def module() -> torch.nn.Module:
         return torch.nn.Sequential(torch.nn.Linear(FEATURES, 8), torch.nn.Dropout(0.3), torch.nn.Linear(8, CLASSES))
 
-    vars(loop).update(_EPOCHS_PER_LOOK=5, _EPOCHS_UNCAPTURED=5)
+    for name in ("_EPOCHS_PER_LOOK", "_EPOCHS_UNCAPTURED"):
+        setattr(loop, name, 5)
     warnings.filterwarnings("ignore", message="No CUDA graph could be captured")
     makers: dict[str, Any] = {
         "APPNP": pprop.APPNP, "PPNP": pprop.PPNP, "APPNP with a module": lambda: pprop.APPNP(predictor=module),
@@ -183,8 +184,8 @@ jit: Any = triton.jit
 @jit
 def sum_products(x: Any, y: Any, out: Any, rows: tl.constexpr, columns: tl.constexpr, times: tl.constexpr) -> None:
     """Write the sum of every row of x y so many times."""
-    at = tl.arange(0, rows)[:, None] * columns + tl.arange(0, columns)[None, :]
-    total = tl.sum(tl.load(x + at) * tl.load(y + at), axis=1)
+    at = tl.arange(0, rows)[:, None] * columns + tl.arange(0, columns)[None, :]  # pyright: ignore[reportUnknownVariableType]
+    total = tl.sum(tl.load(x + at) * tl.load(y + at), axis=1)  # pyright: ignore[reportUnknownArgumentType]
     place = tl.arange(0, times)[:, None] * rows + tl.arange(0, rows)[None, :]
     tl.store(out + place, tl.broadcast_to(total[None, :], (times, rows)))
 
