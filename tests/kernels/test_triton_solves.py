@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from pprop.kernels import capture
-from pprop.kernels.solves import Limits, ProductSolves
+from pprop.kernels.product_solves import ProductSolves
+from pprop.kernels.solves import Limits
 from pprop.propagation import Chebyshev
 
 if importlib.util.find_spec("triton") is None:

@@ -1,6 +1,7 @@
 """What a backend computes: the hot loops of training, for R independent runs at once.
 
-All arrays are torch tensors with the runs axis first; a single run is R = 1. The shapes below use
+All arrays have the runs axis first; a single run is R = 1. Those of the CPU backend are numpy's, those of a GPU's are
+tensors: see `pprop.kernels.tensors` for models and training, which have tensors on every device. The shapes below use
 
     R runs, n nodes, f features, h hidden units, c classes, m nodes of a loss, K power steps.
 
@@ -18,11 +19,11 @@ from functools import cached_property
 from typing import Self, final
 
 from scipy import sparse
-from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.random_bits import Draw, uniform
-from pprop.kernels.solves import ProductSolves, Solves, System
+from pprop.kernels.arrays import Array
+from pprop.kernels.random_bits import Draw
+from pprop.kernels.solves import Solves, System
 from pprop.kernels.trainer import FeatureMatrix, Trainer, TrainerBytes, TrainerSizes, TrainerSpec
 
 # Slope of the attention's LeakyReLU below zero, that of the graph attention network.
@@ -39,16 +40,16 @@ class FeatureProduct(ABC):
     A sparse and a dense matrix have masks of their own: the one a sequence for every nonzero, the other one for every row.
     """
 
-    def forward(self, weights: Tensor, draw: Draw | None) -> Tensor:
+    def forward(self, weights: Array, draw: Draw | None) -> Array:
         """Return drop(X) W: weights (R, f, h) to (R, n, h)."""
         return self.apply(0, weights, draw)
 
-    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
+    def adjoint(self, gradient: Array, draw: Draw | None) -> Array:
         """Return drop(X)^T G: gradient (R, n, h) to (R, f, h)."""
         return self.apply(1, gradient, draw)
 
     @abstractmethod
-    def apply(self, side: int, operand: Tensor, draw: Draw | None) -> Tensor:
+    def apply(self, side: int, operand: Array, draw: Draw | None) -> Array:
         """Return the product of X (side 0) or of its transpose (side 1) with an operand (R, columns, h)."""
 
 
@@ -84,11 +85,11 @@ class LinearMap(ABC):
     takes_half: bool = False  # else half precision is computed in float32 and rounded at the end
 
     @abstractmethod
-    def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
+    def forward(self, predictions: Array, draw: Draw | None) -> Array:
         """Return Z for H."""
 
     @abstractmethod
-    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
+    def adjoint(self, gradient: Array, draw: Draw | None) -> Array:
         """Return the gradient with respect to H for that with respect to Z."""
 
 
@@ -98,14 +99,14 @@ class StepPropagation(LinearMap):
     Attributes
     ----------
     alpha
-        One number for all runs, or a tensor (R,) of float64 with one a run.
+        One number for all runs, or an array (R,) of float64 with one a run.
     """
 
-    alpha: float | Tensor
+    alpha: float | Array
 
-    def of_runs(self, slots: Tensor | slice) -> Self:
+    def of_runs(self, slots: Array | slice) -> Self:
         """Return the steps of some of the runs, given by position: each keeps its alpha."""
-        if not isinstance(self.alpha, Tensor):
+        if isinstance(self.alpha, float | int):
             return self
         some = copy.copy(self)
         some.alpha = self.alpha[slots]
@@ -116,11 +117,11 @@ class RowPropagation(ABC):
     """Rows of the dense PPR matrix applied to predictions, Z_rows = drop(Pi_rows) H."""
 
     @abstractmethod
-    def forward(self, predictions: Tensor, rows: Tensor, draw: Draw | None) -> Tensor:
+    def forward(self, predictions: Array, rows: Array, draw: Draw | None) -> Array:
         """Return the products of `rows` (R, m) of the block with predictions (R, n, c), shape (R, m, c)."""
 
     @abstractmethod
-    def adjoint(self, gradient: Tensor, rows: Tensor, draw: Draw | None) -> Tensor:
+    def adjoint(self, gradient: Array, rows: Array, draw: Draw | None) -> Array:
         """Return the gradient with respect to H: (R, m, c) to (R, n, c)."""
 
 
@@ -136,13 +137,13 @@ class EdgeAttention(ABC):
     """
 
     @abstractmethod
-    def forward(self, values: Tensor, left: Tensor, right: Tensor, draw: Draw | None) -> Tensor:
+    def forward(self, values: Array, left: Array, right: Array, draw: Draw | None) -> Array:
         """Return the sums: values (R, n, d), left and right (R, n) to (R, n, d)."""
 
     @abstractmethod
     def adjoint(
-        self, gradient: Tensor, values: Tensor, left: Tensor, right: Tensor, draw: Draw | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
+        self, gradient: Array, values: Array, left: Array, right: Array, draw: Draw | None
+    ) -> tuple[Array, Array, Array]:
         """Return the gradients of values (R, n, d), left (R, n) and right (R, n), given that of the sums (R, n, d)."""
 
 
@@ -163,11 +164,11 @@ class Kernels(ABC):
         """Bind the first layer to a feature matrix of shape (n, f), sparse or dense."""
 
     @abstractmethod
-    def steps(self, transition: Transition, alpha: float | Tensor, steps: int) -> StepPropagation:
+    def steps(self, transition: Transition, alpha: float | Array, steps: int) -> StepPropagation:
         """Bind K power steps to a transition matrix; `alpha` as in `StepPropagation`."""
 
     @abstractmethod
-    def rows(self, block: Tensor, nodes: Tensor) -> RowPropagation:
+    def rows(self, block: Array, nodes: Array) -> RowPropagation:
         """Bind a block (b, n) of PPR rows; `nodes` (b,) are the nodes they belong to."""
 
     @abstractmethod
@@ -175,49 +176,47 @@ class Kernels(ABC):
         """Bind attention to the pattern of a transition matrix; its values are ignored."""
 
     @abstractmethod
-    def activate(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
+    def activate(self, values: Array, layer: int, draw: Draw | None) -> Array:
         """Apply ReLU, then dropout, in place: (R, n, h). `layer` tells the masks of several layers apart."""
 
     @abstractmethod
-    def activate_adjoint(self, gradient: Tensor, activated: Tensor, draw: Draw | None) -> Tensor:
+    def activate_adjoint(self, gradient: Array, activated: Array, draw: Draw | None) -> Array:
         """Turn the gradient after `activate` into that before it, in place; `activated` is the result of `activate`."""
 
     @abstractmethod
-    def drop(self, values: Tensor, layer: int, draw: Draw | None) -> Tensor:
+    def drop(self, values: Array, layer: int, draw: Draw | None) -> Array:
         """Apply dropout without ReLU in place, with the mask of `activate`: (R, n, h). It is its own adjoint."""
 
     @abstractmethod
-    def elu(self, values: Tensor) -> Tensor:
+    def elu(self, values: Array) -> Array:
         """Replace every negative x by exp(x) - 1, in place: (R, n, h)."""
 
     @abstractmethod
-    def elu_adjoint(self, gradient: Tensor, result: Tensor) -> Tensor:
+    def elu_adjoint(self, gradient: Array, result: Array) -> Array:
         """Turn the gradient after `elu` into that before it, in place; `result` is the result of `elu`."""
 
     @abstractmethod
-    def softmax(self, values: Tensor) -> Tensor:
+    def softmax(self, values: Array) -> Array:
         """Return the softmax over the last axis; any shape."""
 
     @abstractmethod
-    def softmax_adjoint(self, gradient: Tensor, result: Tensor) -> Tensor:
+    def softmax_adjoint(self, gradient: Array, result: Array) -> Array:
         """Return the gradient before `softmax`, given that after it; `result` is the result of `softmax`."""
 
     @abstractmethod
-    def linear(self, inputs: Tensor, weights: Tensor) -> Tensor:
+    def linear(self, inputs: Array, weights: Array) -> Array:
         """Return inputs (R, n, h) times weights (R, h, c), shape (R, n, c)."""
 
     @abstractmethod
-    def linear_input_adjoint(self, gradient: Tensor, weights: Tensor) -> Tensor:
+    def linear_input_adjoint(self, gradient: Array, weights: Array) -> Array:
         """Return G W^T: gradient (R, n, c) and weights (R, h, c) to (R, n, h)."""
 
     @abstractmethod
-    def linear_weight_adjoint(self, inputs: Tensor, gradient: Tensor) -> Tensor:
+    def linear_weight_adjoint(self, inputs: Array, gradient: Array) -> Array:
         """Return inputs^T G: inputs (R, n, h) and gradient (R, n, c) to (R, h, c)."""
 
     @abstractmethod
-    def cross_entropy(
-        self, logits: Tensor, labels: Tensor, weights: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def cross_entropy(self, logits: Array, labels: Array, weights: Array | None = None) -> tuple[Array, Array, Array]:
         """Return the mean cross entropy (R,), the number of right answers (R,) in int64, and the gradient (R, m, c).
 
         `logits` has shape (R, m, c), `labels` (R, m); a label of -1 pads a shorter set and counts for nothing. With
@@ -227,8 +226,8 @@ class Kernels(ABC):
 
     @abstractmethod
     def likelihood(
-        self, probabilities: Tensor, labels: Tensor, weights: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
+        self, probabilities: Array, labels: Array, weights: Array | None = None
+    ) -> tuple[Array, Array, Array]:
         """Return what `cross_entropy` does, from probabilities (R, m, c) and with their gradient (R, m, c).
 
         The loss is the mean negative log likelihood. A probability of the label below the smallest normal number
@@ -237,22 +236,22 @@ class Kernels(ABC):
 
     @abstractmethod
     def adam(
-        self, weights: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, *,
-        step: int | Tensor, rate: float, penalty: float,
-    ) -> Tensor:  # fmt: skip
+        self, weights: Array, gradient: Array, mean: Array, square: Array, *,
+        step: int | Array, rate: float, penalty: float,
+    ) -> Array:  # fmt: skip
         """Make one Adam step in place with the gradient of penalty / 2 * |W|^2 added; return |W_new|^2 per run, (R,).
 
         All four tensors have shape (R, a, b); `step` counts from 1, and may be a tensor like `Draw.epoch`. Adam's
         constants are 0.9, 0.999 and 1e-8.
         """
 
+    @abstractmethod
     def solves(self, system: System) -> Solves:
-        """Return the solves to a tolerance of a system; by products with its matrix, unless a backend has fused ones."""
-        return ProductSolves(system, self.steps(system.transition, 0.0, 1).forward)
+        """Return the solves to a tolerance of a system."""
 
-    def uniform(self, seeds: Tensor, stream: int, rows: int, columns: int, limit: float) -> Tensor:
-        """Return float32 numbers uniform in [-limit, limit), shape (R, rows, columns); see `random_bits.uniform`."""
-        return uniform(seeds, stream, rows, columns, limit)
+    @abstractmethod
+    def uniform(self, seeds: Array, stream: int, rows: int, columns: int, limit: float) -> Array:
+        """Return float32 numbers uniform in [-limit, limit), shape (R, rows, columns); see `draws.uniform`."""
 
     def runs_at_once(self, runs: int) -> int:
         """Return how many of `runs` runs a trainer trains at the same time."""

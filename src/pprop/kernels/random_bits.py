@@ -1,17 +1,15 @@
-"""The random numbers of ``docs/randomness.md``: the constants, and in plain torch seeds, initial weights, keep decisions.
+"""The random numbers of ``docs/randomness.md``: the constants, and plainly written seeds and keep decisions.
 
-The reference backend drops by these decisions, and the other backends are tested against them.
+The reference backend drops by these decisions, and the other backends are tested against them. What is written here with
+operators alone computes on numpy arrays and on tensors alike; `pprop.kernels.draws` has what only tensors are drawn by.
 
-Torch has no unsigned 64-bit product, but int64 wraps around in two's complement, which has the same low 64 bits.
+Neither has to have an unsigned 64-bit product: int64 wraps around in two's complement, which has the same low 64 bits.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar, final
-
-import torch
-from torch import Tensor
+from typing import Any, NamedTuple, final
 
 # Nonzeros (i, j) of the feature matrix; position in the sequence: the epoch.
 FEATURES = 0
@@ -39,8 +37,8 @@ PLANTED = 9
 ORDER = 10
 
 _LOW = 0xFFFFFFFF
-# 32-bit words: one of them, or many.
-Word = TypeVar("Word", int, Tensor)
+# Integers: one of them, or an array or tensor of many, in int64.
+Integers = Any
 _ROUNDS = 10
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
@@ -96,15 +94,15 @@ class Draw:
     Attributes
     ----------
     seeds
-        One 64-bit seed per run, shape (R,), int64.
+        One 64-bit seed per run, shape (R,), int64: an array or a tensor, as what is dropped from is.
     epoch
         Training epoch, from 0. On a GPU it may be a tensor (1,) of int64, so that a captured epoch can be replayed.
     probability
         Probability of dropping an entry, strictly between 0 and 1.
     """
 
-    seeds: Tensor
-    epoch: int | Tensor
+    seeds: Integers
+    epoch: Integers
     probability: float
 
     @property
@@ -122,13 +120,16 @@ def law_of(draw: Draw | None) -> Bernoulli:
     return Bernoulli.from_probability(0.0 if draw is None else draw.probability)
 
 
-def philox(key: tuple[Word, Word], counter: tuple[Word, ...]) -> tuple[Word, ...]:
-    """Philox4x32-10 of Salmon et al. 2011 on 32-bit words: numbers, or int64 tensors that broadcast.
+def philox(
+    key: tuple[Integers, Integers], counter: tuple[Integers, Integers, Integers, Integers]
+) -> tuple[Integers, Integers, Integers, Integers]:
+    """Philox4x32-10 of Salmon et al. 2011 on 32-bit words: numbers, or arrays or tensors that broadcast.
 
     Examples
     --------
-    >>> zero = torch.zeros((), dtype=torch.int64)
-    >>> [hex(int(word)) for word in philox((zero, zero), (zero, zero, zero, zero))]
+    >>> import numpy as np
+    >>> zeros = np.zeros(2, dtype=np.int64)
+    >>> [hex(word[1]) for word in philox((0, zeros), (0, zeros, 0, zeros))]
     ['0x6627e8d5', '0xe169c58d', '0xbc57ac4c', '0x9b00dbd8']
     >>> hex(philox((0, 0), (0, 0, 0, 0))[3])
     '0x9b00dbd8'
@@ -143,59 +144,45 @@ def philox(key: tuple[Word, Word], counter: tuple[Word, ...]) -> tuple[Word, ...
     return c0, c1, c2, c3
 
 
-def sequence_word(seeds: Tensor, stream: int, first: Tensor, second: Tensor, index: Tensor) -> Tensor:
-    """Return word `index` of the sequence of site (first, second) in a stream, as int64 below 2**32.
+def sequence_word(seeds: Integers, stream: int, first: Integers, second: Integers, index: Integers) -> Integers:
+    """Return word `index` of the sequence of site (first, second) in a stream, in int64 and below 2**32.
 
-    All arguments but `stream` are int64 tensors that broadcast together.
+    All arguments but `stream` broadcast together.
 
     Examples
     --------
-    >>> at = torch.tensor
-    >>> hex(int(sequence_word(at(0), 0, at(0), at(0), at(1))))
+    >>> import numpy as np
+    >>> hex(sequence_word(0, 0, 0, 0, np.arange(2))[1])
     '0xe169c58d'
     """
-    words = philox((seeds & _LOW, (seeds >> 32) & _LOW), (first, second, torch.full_like(first, stream), index >> 2))
+    words = philox((seeds & _LOW, (seeds >> 32) & _LOW), (first, second, stream, index >> 2))
     lane = index & 3
-    low = torch.where(lane == 0, words[0], words[1])
-    high = torch.where(lane == 2, words[2], words[3])
-    return torch.where(lane < 2, low, high)
+    word = words[0]
+    for number in (1, 2, 3):
+        word = word + (words[number] - word) * (lane == number)
+    return word
 
 
 def keep_bits(
-    seeds: Tensor, stream: int, first: Tensor, second: Tensor, position: Tensor, bernoulli: Bernoulli
-) -> Tensor:
-    """Return whether the entry at `position` of the sequence of each site is kept, as a bool tensor.
+    seeds: Integers, stream: int, first: Integers, second: Integers, position: Integers, bernoulli: Bernoulli
+) -> Any:
+    """Return whether the entry at `position` of the sequence of each site is kept, as bools.
 
     Examples
     --------
-    >>> at = torch.tensor
+    >>> import numpy as np
     >>> half = Bernoulli.from_probability(0.5)
-    >>> keep_bits(at(0), 0, at(0), at(0), torch.arange(8), half).int()
-    tensor([1, 0, 1, 0, 1, 0, 1, 1], dtype=torch.int32)
+    >>> keep_bits(0, 0, 0, 0, np.arange(8), half).astype(int)
+    array([1, 0, 1, 0, 1, 0, 1, 1])
     """
     block, bit = position >> 5, position & 31
-    keep = torch.ones((), dtype=torch.int64)
+    keep = 1
     for digit in reversed(range(bernoulli.digits)):  # from the least significant binary digit of u < threshold
         index = block * bernoulli.digits + digit
         drawn = (sequence_word(seeds, stream, first, second, index) >> bit) & 1
         is_one = (bernoulli.threshold >> (bernoulli.digits - 1 - digit)) & 1
         keep = drawn & keep if is_one else drawn | keep
-    return keep.bool()
-
-
-def uniform(seeds: Tensor, stream: int, rows: int, columns: int, limit: float) -> Tensor:
-    """Return float32 numbers uniform in [-limit, limit), (R, rows, columns): 24 bits of the first word of site (i, j).
-
-    Examples
-    --------
-    >>> bool((uniform(torch.tensor([7]), 4, 2, 3, 0.5).abs() <= 0.5).all())
-    True
-    """
-    first = torch.arange(rows, device=seeds.device)[:, None].expand(rows, columns)
-    second = torch.arange(columns, device=seeds.device).expand(rows, columns)
-    words = sequence_word(seeds[:, None, None], stream, first, second, torch.zeros_like(first))
-    unit = (words >> 8).to(torch.float64) * 2.0**-24
-    return ((2.0 * unit - 1.0) * limit).to(torch.float32)
+    return keep != 0
 
 
 def derive_seed(seed: int, stream: int, first: int, second: int = 0) -> int:
@@ -210,23 +197,8 @@ def derive_seed(seed: int, stream: int, first: int, second: int = 0) -> int:
     return signed(high << 32 | low)
 
 
-def branch_seeds(seeds: Tensor, branches: int, layer: int = 0) -> Tensor:
-    """Return one seed for every branch (head, tower) of every run, (R * branches,), runs first: see `BRANCHES`.
-
-    Examples
-    --------
-    >>> seeds = branch_seeds(torch.tensor([5, 6]), 3)
-    >>> seeds.shape, int(seeds[4]) == derive_seed(6, BRANCHES, 1)
-    (torch.Size([6]), True)
-    """
-    at = torch.arange(branches, device=seeds.device).expand(len(seeds), branches)
-    layers, zeros = torch.full_like(at, layer), torch.zeros_like(at)
-    low, high = (sequence_word(seeds[:, None], BRANCHES, at, layers, zeros + index) for index in (0, 1))
-    return (high << 32 | low).flatten()
-
-
 def signed(seed: int) -> int:
-    """Return a 64-bit integer as torch stores it, in two's complement.
+    """Return a 64-bit integer as int64 stores it, in two's complement.
 
     >>> signed(2**64 - 1)
     -1

@@ -1,4 +1,4 @@
-"""Solves of personalized PageRank to a tolerance: what a backend computes, and the way that every backend can.
+"""Solves of personalized PageRank to a tolerance: what a backend computes.
 
 With T = S_r A S_c and u = S_c z, the fixed point z = (1 - alpha) T z + alpha h of any normalisation is that of
 
@@ -11,17 +11,15 @@ the degrees as weights, whose norm of u is the 2-norm in the variables of the sy
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from pprop.graph import Transition
+from pprop.kernels.arrays import Array
 
 # Of m = measure and u: sqrt(sum of m u^2), the largest m |u|, or the sum of m |u|; column by column.
 Norm = Literal["euclidean", "max", "sum"]
@@ -52,14 +50,9 @@ class System:
     measure: NDArray[np.float64]
     norm: Norm
 
-    def measure_on(self, device: torch.device) -> Tensor:
-        """Return the measure on a device, shape (n,), moved there once."""
-        if device not in self._measures:
-            self._measures[device] = torch.from_numpy(self.measure).to(device)
-        return self._measures[device]
-
     @cached_property
-    def _measures(self) -> dict[torch.device, Tensor]:
+    def copies(self) -> dict[object, Any]:
+        """The measure elsewhere than in `measure`, kept by the backend that made the copy."""
         return {}
 
 
@@ -86,7 +79,7 @@ class Limits:
         """Whether the norms are computed after product k."""
         return k >= self.near or k % LOOK_EVERY == 0 or k == self.most
 
-    def ends(self, k: int, residual: Tensor, size: Tensor) -> bool:
+    def ends(self, k: int, residual: Array, size: Array) -> bool:
         """Whether the solve ends after product k, given the norms of r and u, both (c,)."""
         return k == self.most or bool((residual <= self.stop * size).all())
 
@@ -99,7 +92,7 @@ class Solved:
     `carried` is the number of products whose rounding r carries: more than one where it is that of a recurrence.
     """
 
-    value: Tensor
+    value: Array
     products: int
     residual: NDArray[np.float64]
     size: NDArray[np.float64]
@@ -115,108 +108,32 @@ class Solves(ABC):
     def __init__(self, system: System) -> None:
         self.system = system
 
-    def chebyshev(self, own: Tensor, limits: Limits) -> Solved:
+    def chebyshev(self, own: Array, limits: Limits) -> Solved:
         """Solve by Chebyshev's recurrence, for a self-adjoint matrix: no sum over nodes but to end."""
         return self.recurrence(own, own, (1.0 - self.system.alpha) ** 2 / 4.0, limits)
 
-    def contraction(self, own: Tensor, start: Tensor, limits: Limits) -> Solved:
+    def contraction(self, own: Array, start: Array, limits: Limits) -> Solved:
         """Solve by u <- (1 - alpha) S A u + b, for any matrix; `residual` is |u' - u| for the u' returned."""
         return self.recurrence(own, start, 0.0, limits)
 
     @abstractmethod
-    def recurrence(self, own: Tensor, start: Tensor, momentum: float, limits: Limits) -> Solved:
+    def recurrence(self, own: Array, start: Array, momentum: float, limits: Limits) -> Solved:
         """Solve by u_(k+1) = w_(k+1) ((1 - alpha) S A u_k + b - u_(k-1)) + u_(k-1), from u_1 = start and u_0 = 0.
 
         w_(k+1) = 1 / (1 - momentum w_k), from w_1 = 2: Chebyshev's weights for momentum (1 - alpha)^2 / 4, and 1 for 0.
         """
 
     @abstractmethod
-    def conjugate_gradient(self, own: Tensor, start: Tensor | None, limits: Limits) -> Solved:
+    def conjugate_gradient(self, own: Array, start: Array | None, limits: Limits) -> Solved:
         """Solve by conjugate gradients, for a self-adjoint matrix. `residual` is that of the recurrence.
 
         With a `start` u_0, `own` is its residual, and |u| counts the start in.
         """
 
     @abstractmethod
-    def residual(self, own: Tensor, state: Tensor) -> Tensor:
+    def residual(self, own: Array, state: Array) -> Array:
         """Return b + (1 - alpha) S A u - u with sums in float64 or better, for b and u in float64."""
 
-
-def column_norms(system: System, values: Tensor) -> Tensor:
-    """Return the norms of the columns of values (n, c), shape (c,), in float64.
-
-    >>> pair = Transition(np.arange(3), np.array([1, 0], np.int32), None, np.ones(2), np.ones(2), symmetric=True)
-    >>> column_norms(System(pair, 0.5, np.array([1.0, 4.0]), "euclidean"), torch.tensor([[3.0], [2.0]]))
-    tensor([5.], dtype=torch.float64)
-    """
-    wide, measure = values.double(), system.measure_on(values.device)[:, None]
-    if system.norm == "euclidean":
-        return (wide * wide).mul_(measure).sum(dim=0).sqrt()
-    sizes = wide.abs().mul_(measure)
-    return sizes.amax(dim=0) if system.norm == "max" else sizes.sum(dim=0)
-
-
-class ProductSolves(Solves):
-    """The recurrences in torch, around a product with S A.
-
-    Examples
-    --------
-    >>> from pprop.kernels import choose_backend
-    >>> ring = Transition(
-    ...     np.arange(6), np.array([1, 2, 3, 4, 0], np.int32), None, np.ones(5), np.ones(5), symmetric=False
-    ... )
-    >>> solves = choose_backend("reference", "cpu", "example").kernels.solves(System(ring, 0.5, np.ones(5), "max"))
-    >>> solved = solves.contraction(torch.ones(5, 1) / 2, torch.zeros(5, 1), Limits(1e-3, 0, 100))
-    >>> solved.products, float(solved.value[0])
-    (10, 0.9990234375)
-    """
-
-    def __init__(self, system: System, product: Callable[[Tensor, None], Tensor]) -> None:
-        super().__init__(system)
-        self._product = product
-
-    def recurrence(self, own: Tensor, start: Tensor, momentum: float, limits: Limits) -> Solved:
-        weight, before, state = 2.0, torch.zeros_like(own), start.clone()
-        for k in range(1, limits.most + 1):
-            weight = 1.0 / (1.0 - momentum * weight)
-            arrived = self._moved(state).add_(own)
-            if limits.looks(k):
-                value = state if momentum else arrived
-                residual, size = (column_norms(self.system, one) for one in (arrived - state, value))
-                if limits.ends(k, residual, size):
-                    return _solved(value, k, residual, size)
-            before = before.mul_(1.0 - weight).add_(arrived, alpha=weight) if momentum else arrived
-            before, state = state, before
-        raise AssertionError("the last product always ends the solve")
-
-    def conjugate_gradient(self, own: Tensor, start: Tensor | None, limits: Limits) -> Solved:
-        state = torch.zeros_like(own) if start is None else start.clone()
-        residual, direction = own.clone(), own.clone()
-        square = self._inner(residual, residual)
-        for k in range(1, limits.most + 1):
-            image = direction - self._moved(direction)
-            curvature = self._inner(direction, image)
-            step = torch.where(curvature > 0, square / curvature, 0.0)  # a column that is solved exactly stays
-            state.addcmul_(direction, step.to(own.dtype))
-            residual.addcmul_(image, step.to(own.dtype), value=-1.0)
-            last, square = square, self._inner(residual, residual)
-            if limits.looks(k):
-                norm, size = square.sqrt(), self._inner(state, state).sqrt()
-                if limits.ends(k, norm, size):
-                    return _solved(state, k, norm, size)
-            direction.mul_(torch.where(last > 0, square / last, 0.0).to(own.dtype)).add_(residual)
-        raise AssertionError("the last product always ends the solve")
-
-    def residual(self, own: Tensor, state: Tensor) -> Tensor:
-        return self._moved(state).add_(own).sub_(state)
-
-    def _moved(self, state: Tensor) -> Tensor:
-        return self._product(state[None], None)[0].mul_(1.0 - self.system.alpha)
-
-    def _inner(self, left: Tensor, right: Tensor) -> Tensor:
-        """Return the inner products of columns, (c,), in float64."""
-        return (left.double() * right.double()).mul_(self.system.measure_on(left.device)[:, None]).sum(dim=0)
-
-
-def _solved(value: Tensor, products: int, residual: Tensor, size: Tensor) -> Solved:
-    return Solved(value, products, residual.cpu().numpy(), size.cpu().numpy())
+    @abstractmethod
+    def norms(self, values: Array) -> NDArray[np.float64]:
+        """Return the norms of the columns of values (n, c), as the system measures them, shape (c,)."""

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pprop.graph import Graph
 from pprop.kernels import Draw, Kernels
-from pprop.kernels.random_bits import branch_seeds
+from pprop.kernels.draws import branch_seeds
 from pprop.models.network import Weight, network_inputs
 from pprop.settings import check_fields
 

@@ -25,7 +25,7 @@ from pprop._errors import ToleranceError
 from pprop._validate import check_float, check_int, reject
 from pprop.graph import Transition
 from pprop.kernels import Draw, Kernels, LinearMap
-from pprop.kernels.solves import Limits, Norm, Solved, Solves, System, column_norms
+from pprop.kernels.solves import Limits, Norm, Solved, Solves, System
 from pprop.propagation import certificate
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.solvers import Solver, Statistics, ToleranceOutcome, working_type
@@ -224,9 +224,11 @@ class ToleranceSide:
     def lost(self, value: Tensor, rounded: Tensor) -> float:
         """Return by how much Z was moved by rounding, in relation to its norm: that of the worst column."""
         wide, columns = value.double(), self._columns_like(value.double())
-        moved, size = (column_norms(self._system, one * columns) for one in (rounded.double() - wide, wide))
+        moved, size = (self._solves.norms(one * columns) for one in (rounded.double() - wide, wide))
         rounding = (len(value) + 16) * torch.finfo(torch.float64).eps  # of the norms, as in `with_rounding`
-        return float(torch.where(moved > 0, moved / size, 0.0).max()) * (1.0 + rounding)
+        with np.errstate(divide="ignore"):
+            parts = np.divide(moved, size, out=np.zeros_like(moved), where=moved > 0)
+        return float(parts.max()) * (1.0 + rounding)
 
     def _columns_like(self, like: Tensor) -> Tensor:
         """Return S_c, (n, 1), on the device and in the float type of a tensor, moved there once."""
@@ -253,7 +255,7 @@ class ToleranceSide:
         while True:
             state = (value.double() / unit).mul_(columns)
             residual = self._solves.residual(own, state)
-            norm, size = (column_norms(self._system, one).cpu().numpy() for one in (residual, state))
+            norm, size = self._solves.norms(residual), self._solves.norms(state)
             ended = self._proven(Solved(state, products, norm, size), compensated=self._solves.compensated)
             reached, left = certificate.worst_error(alpha, ended), solver.max_products - products
             if reached <= solver.wanted or left < 1 or (again and not reached < 0.5 * last):

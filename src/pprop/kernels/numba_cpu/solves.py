@@ -25,7 +25,8 @@ from pprop.kernels.numba_cpu.fused_structure import shares
 from pprop.kernels.numba_cpu.team import Team, meet
 from pprop.kernels.numba_cpu.threads import usable_threads
 from pprop.kernels.numba_cpu.vectors import address, count, fma, gather, item, lanes, load, store, times, wide, zeros
-from pprop.kernels.solves import LOOK_EVERY, Limits, ProductSolves, Solved, Solves, System
+from pprop.kernels.product_solves import ProductSolves, column_norms
+from pprop.kernels.solves import LOOK_EVERY, Limits, Solved, Solves, System
 
 _NORMS = {"euclidean": 0, "max": 1, "sum": 2}
 # Rows whose products are summed at once. Part of the definition of the sums, so it never depends on the machine.
@@ -323,6 +324,9 @@ class NumbaSolves(Solves):
 
     def residual(self, own: Tensor, state: Tensor) -> Tensor:
         return accurate_residual(self.system, own, state)
+
+    def norms(self, values: Tensor) -> NDArray[np.float64]:
+        return column_norms(self.system, values).numpy()
 
     def _matrix(self, dtype: np.dtype[Any]) -> tuple[NDArray[Any], ...]:
         """Return structure, weights and (1 - alpha) S in a float type, and the measure."""

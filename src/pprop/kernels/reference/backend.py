@@ -18,7 +18,10 @@ from pprop.graph.features.dense_rows import DenseRows
 from pprop.kernels import Draw, EdgeAttention, FeatureProduct, Kernels, RowPropagation, StepPropagation
 from pprop.kernels.contract import SLOPE, Sides
 from pprop.kernels.device_rows import DeviceRows
+from pprop.kernels.draws import uniform
+from pprop.kernels.product_solves import ProductSolves
 from pprop.kernels.random_bits import DENSE_FEATURES, EDGES, FEATURES, HIDDEN, PPR, keep_bits, law_of, stream
+from pprop.kernels.solves import Solves, System
 from pprop.kernels.trainer import FeatureMatrix
 
 
@@ -218,7 +221,7 @@ def _right(outputs: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
 
 
 class TorchKernels(Kernels):
-    """The dense operations, loss and optimiser in plain torch, for backends whose device it serves well."""
+    """The dense operations, loss, optimiser, solves and initial weights in plain torch, for backends whose device it serves well."""
 
     def activate_adjoint(self, gradient: Tensor, activated: Tensor, draw: Draw | None) -> Tensor:
         # a positive result was both positive before and kept; everything else passes no gradient
@@ -278,6 +281,12 @@ class TorchKernels(Kernels):
         corrected = (square / (1 - 0.999**count)).sqrt() + 1e-8
         weights.sub_(mean / (1 - 0.9**count) / corrected, alpha=rate)
         return (weights * weights).sum(dim=(1, 2))
+
+    def solves(self, system: System) -> Solves:
+        return ProductSolves(system, self.steps(system.transition, 0.0, 1).forward)
+
+    def uniform(self, seeds: Tensor, stream: int, rows: int, columns: int, limit: float) -> Tensor:
+        return uniform(seeds, stream, rows, columns, limit)
 
 
 @final

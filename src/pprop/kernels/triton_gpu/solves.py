@@ -14,10 +14,12 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop.kernels.capture import capture
 from pprop.kernels.contract import StepPropagation
+from pprop.kernels.product_solves import column_norms, measure_on
 from pprop.kernels.solves import LOOK_EVERY, Limits, Solved, Solves, System
 from pprop.kernels.triton_gpu import solve_steps
 from pprop.kernels.triton_gpu.launch import power_of_two
@@ -90,6 +92,9 @@ class TritonSolves(Solves):
     def residual(self, own: Tensor, state: Tensor) -> Tensor:
         return self.recurrence(own, state, 0.0, Limits(0.0, 1, 1)).value.sub_(state)
 
+    def norms(self, values: Tensor) -> NDArray[np.float64]:
+        return column_norms(self.system, values).cpu().numpy()
+
     def _space(self, kind: int, like: Tensor) -> _Space:
         stream = torch.cuda.current_stream(like.device).cuda_stream if like.device.type == "cuda" else 0
         key = kind, like.shape[1], like.dtype, like.device, stream
@@ -110,7 +115,7 @@ class TritonSolves(Solves):
         key = like.device, like.dtype, slots if gathers else 0
         if key not in self._known:
             t, stay = self.system.transition, 1.0 - self.system.alpha
-            measure = self.system.measure_on(like.device)
+            measure = measure_on(self.system, like.device)
             if gathers:
                 made: Plan | StepPropagation = row_plan(
                     t.indptr, t.indices, n, slots=slots, device=like.device, unroll=_UNROLL, limit=_LIMIT,
