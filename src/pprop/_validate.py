@@ -7,8 +7,11 @@ Each check returns the value in its canonical type, so that a public function va
 
 from __future__ import annotations
 
+import inspect
 import math
 import numbers
+import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import FunctionType
@@ -21,6 +24,8 @@ if TYPE_CHECKING:  # numpy is imported in the checks that need it: settings, and
     from numpy.typing import NDArray
 
 
+# Where the files of this package lie.
+_PACKAGE = os.path.join(os.path.dirname(__file__), "")
 # Texts that an unknown one is compared with.
 _COMPARED = 5000
 
@@ -121,6 +126,20 @@ def name_methods(owner: str, *parts: type) -> None:
             method = getattr(member, "__func__", member)
             if isinstance(method, FunctionType):
                 method.__qualname__ = f"{owner}.{method.__name__}" if owner else method.__name__
+
+
+def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
+    """Warn about the line that called this package: Python shows a warning once per such line.
+
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
+    ...     warn("Of this line.")
+    >>> caught[0].filename.startswith("<doctest")
+    True
+    """
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def check_float(value: object, parameter: str, function: str, interval: str) -> float:

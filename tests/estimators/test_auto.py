@@ -21,7 +21,7 @@ from pprop import (
     MLPNodeClassifier,
     load,
 )
-from pprop.estimators.reading import hold_out
+from pprop.estimators.targets import hold_out
 
 QUICK: dict[str, Any] = {"hidden": 8, "max_epochs": 20, "backend": "numba"}
 ALL = np.arange(90)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pprop import Graph, MLPNodeClassifier
-from pprop.estimators.reading import hold_out
+from pprop.estimators.targets import hold_out
 
 
 def sizes(nodes: Any, codes: Any, chosen: Any) -> list[int]:
@@ -51,9 +51,12 @@ def test_a_node_listed_twice_stays_on_one_side() -> None:
 
 def test_one_node_in_every_class_is_watched_as_it_trains_and_a_warning_says_so(graph: Graph) -> None:
     model = MLPNodeClassifier(graph, hidden=8, max_epochs=2, random_state=0)
-    with pytest.warns(UserWarning, match="Every class has one node only, so early stopping watches the training nodes"):
+    with pytest.warns(
+        UserWarning, match="Every class has one node only, so early stopping watches the training nodes"
+    ) as said:
         model.fit([3, 40, 70], ["a", "b", "c"])
     assert model.train_nodes_.tolist() == model.stopping_nodes_.tolist() == [3, 40, 70]
+    assert said[0].filename == __file__  # the caller's line: Python shows a warning once per line
 
 
 def test_a_fraction_given_to_fit_replaces_that_of_the_constructor(graph: Graph) -> None:

@@ -15,7 +15,8 @@ from sklearn.utils.class_weight import compute_class_weight
 
 import pprop
 from pprop import Graph, InputError, Split
-from pprop.estimators.reading import class_weights, node_weights
+from pprop.estimators.reading import Given, class_weights, node_weights
+from pprop.estimators.targets import Classes
 from pprop.settings import MAX_EPOCHS
 
 Nodes = NDArray[np.int64]
@@ -56,8 +57,10 @@ def test_balanced_weights_are_those_of_scikit_learn(sample: bool) -> None:
 def test_balanced_means_the_training_and_the_stopping_nodes_each() -> None:
     labels, classes = np.array([0, 0, 0, 1, 0, 1, 1, 1, 1]), np.array(["no", "yes"])
     split = Split(np.arange(4), np.arange(4, 9), np.empty(0, dtype=np.int64))
-    found, _ = node_weights(np.arange(4), None, split, labels, classes, "balanced")
-    assert found is not None
+    given = Given(np.arange(4), classes[labels[:4]], None, None, 0, ())
+    weights = node_weights(given, split, labels, Classes(classes), "balanced")
+    assert weights is not None
+    found = weights.nodes
     np.testing.assert_allclose(found, [4 / 6] * 3 + [2] + [2.5] + [0.625] * 4)
     right = np.array([1, 0, 0, 0, 1])
     assert np.average(right, weights=found[4:]) == pytest.approx((1 / 1 + 1 / 4) / 2)  # balanced accuracy
@@ -66,9 +69,11 @@ def test_balanced_means_the_training_and_the_stopping_nodes_each() -> None:
 def test_copies_of_a_node_with_several_weights_count_their_sum() -> None:
     split = Split(np.array([0, 0, 1]), np.array([2]), np.empty(0, dtype=np.int64))
     labels, classes = np.array([0, 1, 1]), np.array([0, 1])
-    found, _ = node_weights(np.array([0, 0, 1, 2]), np.array([1.0, 3.0, 0.5, 2.0]), split, labels, classes, None)
+    nodes, weights = np.array([0, 0, 1, 2]), np.array([1.0, 3.0, 0.5, 2.0])
+    given = Given(nodes, classes[labels[nodes]], weights, None, 0, ())
+    found = node_weights(given, split, labels, Classes(classes), None)
     assert found is not None
-    assert found.tolist() == [2.0, 0.5, 2.0]
+    assert found.nodes.tolist() == [2.0, 0.5, 2.0]
 
 
 @pytest.mark.parametrize("kind", TRAINED)

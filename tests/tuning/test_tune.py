@@ -15,6 +15,7 @@ import pytest
 
 import pprop
 from pprop import APPNPClassifier, DivergenceError, FormatError, Graph, InputError, MissingDependencyError, Range, tune
+from pprop.estimators.reading import Given
 from pprop.tuning.space import Space
 from pprop.tuning.tune import repeated_holdout
 
@@ -34,7 +35,8 @@ def test_the_score_of_a_trial_is_that_of_its_runs_on_nodes_that_neither_train_no
 ):
     nodes, names = labelled
     tuned = tune(graph, nodes, names, stopping=0.5, **quick)
-    splits, known, _ = repeated_holdout(nodes, names, 0.5, times=2, seed=7, n_nodes=60)
+    given = Given.read(graph, nodes, names, "tune", stopping=0.5)
+    splits, known, _ = repeated_holdout(given, graph, times=2, seed=7)
     for trial in tuned.trials[:2]:
         for time, split in enumerate(splits):
             trained = pprop.train(
@@ -59,13 +61,14 @@ def test_what_is_judged_is_the_classifier_that_is_recommended(
     own = graph.replace(features=features.toarray()) if dense else graph
     nodes, names = labelled
     tuned = tune(own, nodes, names, stopping=0.5, **but(quick, {"trials": 1, "backend": "reference"}))
-    splits, known, classes = repeated_holdout(nodes, names, 0.5, times=2, seed=7, n_nodes=60)
+    given = Given.read(own, nodes, names, "tune", stopping=0.5)
+    splits, known, target = repeated_holdout(given, own, times=2, seed=7)
     for time, split in enumerate(splits):
         model: Any = tuned.classifier(own, random_state=pprop.run_seed(7, time) % 2**64, backend="reference")
-        watched = split.stopping, classes[known[split.stopping]]
-        model.fit(split.train, classes[known[split.train]], stopping=watched)
+        watched = split.stopping, target.names[known[split.stopping]]
+        model.fit(split.train, target.names[known[split.train]], stopping=watched)
         assert (model.model_.predictor.bias, model.scaling_.kind) == (dense, "standard" if dense else "l1")
-        assert model.score(split.evaluation, classes[known[split.evaluation]]) == tuned.trials[0].scores[time]
+        assert model.score(split.evaluation, target.names[known[split.evaluation]]) == tuned.trials[0].scores[time]
 
 
 def test_the_first_trial_is_nearest_to_the_defaults_and_the_result_is_never_worse(
@@ -240,13 +243,14 @@ def test_the_labels_of_the_graph_are_not_read(graph: Graph, labelled, quick: dic
 
 
 @pytest.mark.parametrize("stopping", [0.5, "nodes"])
-def test_holdouts_are_disjoint_and_share_out_every_class(labelled, stopping: Any):
+def test_holdouts_are_disjoint_and_share_out_every_class(graph: Graph, labelled, stopping: Any):
     nodes, names = labelled
     if stopping == "nodes":
         stopping = (nodes[::2], names[::2])
         nodes, names = nodes[1::2], names[1::2]
-    splits, known, classes = repeated_holdout(nodes, names, stopping, times=3, seed=1, n_nodes=60)
-    assert classes.tolist() == ["ant", "bee"]
+    given = Given.read(graph, nodes, names, "tune", stopping=stopping)
+    splits, known, target = repeated_holdout(given, graph, times=3, seed=1)
+    assert target.names.tolist() == ["ant", "bee"]
     judges = {tuple(split.evaluation) for split in splits}
     assert len(judges) == 3
     for split in splits:

@@ -188,7 +188,7 @@ def column_split(graph: Graph, words: list[str], stopping: float, seed: int) -> 
     import numpy as np
 
     from pprop.datasets import Split
-    from pprop.estimators.reading import hold_out
+    from pprop.estimators.targets import hold_out
     from pprop.graph.features.columns import FALSE_TRUE
     from pprop.graph.features.splits import part_of
 

@@ -13,9 +13,10 @@ from pprop import settings
 from pprop._errors import Remedy
 from pprop._validate import reject
 from pprop.estimators.fitted import AnyModel, Learned
-from pprop.estimators.learning import FitData, TrainedClassifier
+from pprop.estimators.learning import TrainedClassifier
 from pprop.estimators.options import train_options, warn_unfinished
 from pprop.estimators.parameters import NEIGHBOURS, MatrixParameters, PredictorParameters, parameters
+from pprop.estimators.reading import FitData
 from pprop.models import APPNP, MLP, PPNP, Model, SolvedPPNP
 from pprop.propagation.certificate import least_error
 from pprop.propagation.tolerance import TOLERANCE_SOLVERS
@@ -84,7 +85,8 @@ class APPNPClassifier(TrainedClassifier, MatrixParameters, PredictorParameters):
         if self.predictor is not None:
             reject("neighbours", type(self).__name__, "None with a predictor of your own", values["neighbours"])
         assert isinstance(model, Model)
-        how: dict[str, Any] = {"labels": data.labels, "weights": data.weights, **vars(train_options(values))}
+        weights = None if data.weights is None else data.weights.nodes
+        how: dict[str, Any] = {"labels": data.values, "weights": weights, **vars(train_options(values))}
         trained = minibatch.train(
             model, data.graph, data.split, neighbours=values["neighbours"], seeds=data.seed, **how
         )
@@ -148,7 +150,8 @@ class APPNPClassifierCV(TrainedClassifier, MatrixParameters, PredictorParameters
         assert isinstance(model, Model)
         seeds = [data.seed, *(run_seed(data.seed, run) % 2**64 for run in range(1, values["n_runs"]))]
         options, alphas = train_options(values), values["alphas"]
-        how: dict[str, Any] = {"seeds": seeds, "labels": data.labels, "weights": data.weights}
+        weights = None if data.weights is None else data.weights.nodes
+        how: dict[str, Any] = {"seeds": seeds, "labels": data.values, "weights": weights}
         trained = train_alphas(model, data.graph, data.split, options, alphas=alphas, **how)
         self.alphas_ = np.array(alphas)
         self.scores_ = np.stack([one.stopping_accuracy for one in trained])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Mapping
 from os import PathLike
 from types import MappingProxyType
@@ -14,16 +13,18 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pprop import settings
+from pprop._validate import warn
 from pprop.estimators.appnp import APPNPClassifier, MLPNodeClassifier
 from pprop.estimators.ensemble import APPNPEnsembleClassifier
 from pprop.estimators.explanation import NodeSum
 from pprop.estimators.fitted import check_same_graph
-from pprop.estimators.fitting import Given, NodeFit
+from pprop.estimators.fitting import NodeFit
 from pprop.estimators.label_propagation import LabelPropagationClassifier
 from pprop.estimators.learning import TrainedClassifier
 from pprop.estimators.node import NodeClassifier
 from pprop.estimators.parameters import GRAPH, MatrixParameters, NetworkParameters, TrainingParameters, parameters
-from pprop.estimators.reading import check_classes, class_weights, hold_out, known_labels, seed_of
+from pprop.estimators.reading import Given, class_weights, known_labels, seed_of
+from pprop.estimators.targets import Classes, hold_out
 from pprop.graph import Graph
 
 # Strength with which APPNP's errors at known nodes correct the others. Of 0.03, 0.1 and 0.3, with stopping labels, it
@@ -101,7 +102,7 @@ class AutoClassifier(NodeFit, TrainingParameters, MatrixParameters, NetworkParam
         known_labels(nodes, codes, graph.n_nodes)
         paired = isinstance(given.stopping, tuple)
         if not paired:  # else they may have another class
-            check_classes(classes)
+            Classes.of(labels)
 
         def fitted(kind: str, some: NDArray[np.bool_]) -> NodeClassifier:
             weights = None if given.weights is None else given.weights[some]
@@ -113,15 +114,13 @@ class AutoClassifier(NodeFit, TrainingParameters, MatrixParameters, NetworkParam
         kinds = list(CANDIDATES)
         if graph.features is None:
             kinds = kinds[:1]
-            warnings.warn(
-                f"This graph has no features, so {name} tries label propagation alone. Graph.with_structure makes some.",
-                stacklevel=3,
+            warn(
+                f"This graph has no features, so {name} tries label propagation alone. Graph.with_structure makes some."
             )
         judges = _set_aside(nodes, codes, values["validation"], seed)
         if not judges.any():
-            warnings.warn(
-                f"Every class has one node only, so there is none for {name} to choose by: label propagation is taken.",
-                stacklevel=3,
+            warn(
+                f"Every class has one node only, so there is none for {name} to choose by: label propagation is taken."
             )
         found = {kind: fitted(kind, ~judges) for kind in kinds} if judges.any() else {}
         by_class = class_weights(values["class_weight"], codes[judges], much[judges], classes)

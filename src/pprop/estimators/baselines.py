@@ -11,8 +11,9 @@ from pprop import settings
 from pprop._compiling import compiling
 from pprop._validate import reject
 from pprop.estimators.fitted import AnyModel, Learned, TrainingRecord
-from pprop.estimators.learning import FitData, LearningClassifier, TrainedClassifier
+from pprop.estimators.learning import LearningClassifier, TrainedClassifier
 from pprop.estimators.parameters import parameters
+from pprop.estimators.reading import FitData
 from pprop.models import GAT, GCN, JK, NGCN
 from pprop.models.feature_propagation import BootstrappedFP, Diffused, diffused_features
 from pprop.training import History
@@ -210,9 +211,9 @@ class BootstrappedFPClassifier(LearningClassifier):
         assert isinstance(model, BootstrappedFP)
         if data.weights is not None:
             reject("sample_weight", type(self).__name__, "None: its regressions count all nodes the same", "weights")
-        split, labels = data.split, data.labels
+        split, labels = data.split, data.values
         begin, compiled = time.perf_counter(), compiling.seconds
-        watched, n_classes = split.stopping, int(labels.max()) + 1
+        watched, n_classes = split.stopping, data.target.columns
         diffused = Diffused(diffused_features(model, data.graph), penalised=model.original)
         found = diffused.bootstrap(model, split.train, labels[split.train], watched, labels[watched], n_classes)
         train_loss, stopping_loss, accuracy = found.curves.T.copy()

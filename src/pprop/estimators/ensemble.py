@@ -15,9 +15,10 @@ from pprop import settings
 from pprop._compiling import compiling
 from pprop._validate import describe, reject
 from pprop.estimators.fitted import AnyModel, Learned, TrainingRecord, Weights, named_weights
-from pprop.estimators.learning import FitData, TrainedClassifier
+from pprop.estimators.learning import TrainedClassifier
 from pprop.estimators.options import train_options, warn_unfinished
 from pprop.estimators.parameters import MatrixParameters, NetworkParameters, parameters
+from pprop.estimators.reading import FitData
 from pprop.graph import Graph
 from pprop.models import APPNP
 from pprop.models.ensemble import Ensemble, KnownErrors, mean_log_probabilities, spread_errors
@@ -116,13 +117,19 @@ class APPNPEnsembleClassifier(TrainedClassifier, MatrixParameters, NetworkParame
 
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
         assert isinstance(model, Ensemble)
-        graph, split, labels, seed, weights, class_weights = data
+        graph, split, labels = data.graph, data.split, data.values
+        weights, class_weights = (None, None) if data.weights is None else data.weights
         members, alphas, folds = values["members"], values["alphas"], values["folds"]
         if folds > len(split.stopping):
             most = f"at most {len(split.stopping)}, the number of stopping nodes"
             reject("folds", type(self).__name__, most, folds)
         begin, compiled = time.perf_counter(), compiling.seconds
-        how: dict[str, Any] = {"labels": labels, "weights": weights, "seed": seed, "options": train_options(values)}
+        how: dict[str, Any] = {
+            "labels": labels,
+            "weights": weights,
+            "seed": data.seed,
+            "options": train_options(values),
+        }
         choice = choose_alpha(replace(model, members=members), graph, split, alphas=alphas, folds=folds, **how)
         self.alphas_, self.best_index_, self.scores_ = np.array(alphas), choice.index, choice.accuracies
         each = Ensemble(choice.member, members)

@@ -4,41 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, Self, final
+from typing import Any, ClassVar, Self
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pprop._validate import reject
-from pprop.estimators.reading import Weights, check_sample_weight, labelled_nodes, read_stopping
+from pprop.estimators.reading import Given, StoppingNodes
 from pprop.estimators.scores import NodeScores
 from pprop.estimators.targets import LabelsLike
 from pprop.graph.labels import MISSING_LABELS
 from pprop.settings import OPTIONAL_STOPPING
-
-# Nodes and their labels; or a fraction of the nodes to fit.
-StoppingNodes = tuple[ArrayLike, LabelsLike] | float | None
-
-
-@final
-class Given(NamedTuple):
-    """What `fit` was given, without nodes of unknown label and of weight 0.
-
-    Attributes
-    ----------
-    nodes, labels, weights
-        All of shape (m,); `weights` None: all the same.
-    stopping
-        A pair of arrays (nodes, labels), a fraction as given, or None.
-    unlabelled, missing_labels
-        How many nodes had an unknown label, and what stands for one.
-    """
-
-    nodes: NDArray[Any]
-    labels: NDArray[Any]
-    weights: Weights | None
-    stopping: object
-    unlabelled: int
-    missing_labels: tuple[str, ...]
 
 
 class NodeFit(NodeScores, ABC):
@@ -100,13 +75,9 @@ class NodeFit(NodeScores, ABC):
         held = OPTIONAL_STOPPING.check(getattr(self, "stopping", None), name) if stopping is None else stopping
         if held is None and self._stopping_nodes_also is not None:
             reject("stopping", name, f"a float in (0, 1): {self._stopping_nodes_also}", None)
-        found = labelled_nodes(X, y, graph, name, ids=ids, missing_labels=missing_labels)
-        held = read_stopping(held, found.labels, graph, missing_labels)
-        nodes, labels = found.nodes, found.labels
-        much = check_sample_weight(sample_weight, found)
-        if much is not None:
-            nodes, labels, much = nodes[much > 0], labels[much > 0], much[much > 0]
-        given = Given(nodes, labels, much, held, found.unlabelled, tuple(missing_labels))
+        given = Given.read(
+            graph, X, y, name, stopping=held, sample_weight=sample_weight, ids=ids, missing_labels=missing_labels
+        )
         self._fit(given, values)
         self.n_unlabelled_, self.missing_labels_ = given.unlabelled, given.missing_labels
         return self

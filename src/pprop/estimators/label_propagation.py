@@ -17,10 +17,9 @@ from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.estimators.explanation import AGREE, NodeSum, check_agreement
 from pprop.estimators.fitted import TrainingRecord, Weights
-from pprop.estimators.fitting import Given
 from pprop.estimators.node import NodeClassifier
 from pprop.estimators.parameters import GRAPH, MatrixParameters, parameters
-from pprop.estimators.reading import class_weights, divide_nodes
+from pprop.estimators.reading import FitData, Given, class_weights
 from pprop.graph import Graph
 from pprop.models.label_propagation import LabelPropagation
 from pprop.propagation.attribution import Attributor
@@ -88,7 +87,8 @@ class LabelPropagationClassifier(NodeClassifier, MatrixParameters):
         if not isinstance(pair, tuple | None):
             expected = "None, or a pair (nodes, y) of more labels to spread: there is nothing to stop"
             reject("stopping", type(self).__name__, expected, describe(pair))
-        split, known, classes = divide_nodes(given.nodes, given.labels, cast("object", pair), 0, graph.n_nodes)
+        data = FitData.of(given, graph)
+        split, known, classes = data.split, data.values, data.target.names
         nodes = np.concatenate([split.train, split.stopping])
         much = np.ones(len(nodes))
         much[: len(given.nodes)] = 1.0 if given.weights is None else given.weights

@@ -3,36 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, NamedTuple, final
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pprop.datasets import Split
 from pprop.estimators.fitted import AnyModel, Learned
-from pprop.estimators.fitting import Given
 from pprop.estimators.node import NodeClassifier
 from pprop.estimators.options import train_options, uses_bias, warn_unfinished
 from pprop.estimators.parameters import FitParameters, TrainingParameters
-from pprop.estimators.reading import Weights, divide_nodes, node_weights, seed_of
-from pprop.graph import Graph
+from pprop.estimators.reading import FitData, Given, seed_of
 from pprop.models import Architecture, Model
 from pprop.training import train
-
-
-@final
-class FitData(NamedTuple):
-    """What a model learns from: a graph without labels, nodes, class indices (n,), -1 where unlabelled, and a seed.
-
-    Weights say how much each node counts, shape (n,), and each class of the training nodes, shape (c,); None: the same.
-    """
-
-    graph: Graph
-    split: Split
-    labels: NDArray[np.int64]
-    seed: int
-    weights: Weights | None = None
-    class_weights: Weights | None = None
 
 
 class LearningClassifier(NodeClassifier, FitParameters):
@@ -55,9 +36,9 @@ class LearningClassifier(NodeClassifier, FitParameters):
         if given.stopping is None:
             values["patience"] = None
         seed = seed_of(self.random_state, type(self).__name__)
-        split, known, classes = divide_nodes(given.nodes, given.labels, given.stopping, seed, graph.n_nodes)
-        weights = node_weights(given.nodes, given.weights, split, known, classes, values.get("class_weight"))
-        learned = self._learn(model, FitData(scaled, split, known, seed, *weights), values)
+        data = FitData.of(given, scaled, seed, values.get("class_weight"))
+        split, known, classes = data.split, data.values, data.target.names
+        learned = self._learn(model, data, values)
         if learned.alpha is not None:  # selected during fit
             values["alpha"] = learned.alpha
             model = self._model(values)
@@ -75,7 +56,10 @@ class TrainedClassifier(LearningClassifier, TrainingParameters):
 
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
         assert isinstance(model, Model | Architecture)
-        how: dict[str, Any] = {"labels": data.labels, "weights": data.weights, **vars(train_options(values))}
-        trained = train(model, data.graph, data.split, seeds=data.seed, **how)
+        options = train_options(values)
+        weights = None if data.weights is None else data.weights.nodes
+        trained = train(
+            model, data.graph, data.split, seeds=data.seed, labels=data.values, weights=weights, **vars(options)
+        )
         warn_unfinished(trained, values)
         return Learned.of(model, trained)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
+from pprop._validate import warn
 from pprop.graph import Graph
 from pprop.settings import MAX_EPOCHS
 from pprop.training import Stopping, Trained
@@ -39,9 +39,8 @@ def warn_unfinished(trained: Trained, values: dict[str, Any]) -> None:
     """Warn where early stopping did not end a run, and nobody chose its last epoch."""
     last = MAX_EPOCHS.default
     if values["patience"] is not None and values["max_epochs"] == last and (trained.epochs >= last).any():
-        warnings.warn(
+        warn(
             f"Training made all {last} epochs, and its stopping nodes still improved. Choose another max_epochs, a lower "
             "patience, or a higher learning_rate.",
             ConvergenceWarning,
-            stacklevel=5,
         )

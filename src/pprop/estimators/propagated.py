@@ -17,9 +17,9 @@ from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.estimators.explanation import AGREE, NodeSum, check_agreement
 from pprop.estimators.parameters import GRAPH, parameters, unchecked
-from pprop.estimators.reading import check_classes, known_labels, labelled_nodes
+from pprop.estimators.reading import known_labels, labelled_nodes
 from pprop.estimators.scores import NodeScores
-from pprop.estimators.targets import LabelsLike
+from pprop.estimators.targets import Classes, LabelsLike
 from pprop.graph import Graph
 from pprop.graph.labels import MISSING_LABELS
 from pprop.graph.rows import NodeNames, in_node_order
@@ -166,9 +166,7 @@ class PropagatedClassifier(NodeScores):
             given = labelled_nodes(X, y, graph, _NAME, ids=ids, missing_labels=missing_labels)
             nodes, labels, self.n_unlabelled_ = given.nodes, given.labels, given.unlabelled
             self.missing_labels_ = tuple(missing_labels)
-            found, codes = np.unique(labels, return_inverse=True)
-            known_labels(nodes, codes, graph.n_nodes)  # refuses two classes for one node
-            check_classes(found)
+            known_labels(nodes, Classes.of(labels).encode(labels), graph.n_nodes)  # refuses two classes for one node
             estimator = cast("Any", clone(estimator)).fit(take(rows, nodes), labels)
         classes = classes_of(estimator)
         alone = outputs(estimator, rows, graph.n_nodes, len(classes), response, values["batch_size"], _NAME)

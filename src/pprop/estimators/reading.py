@@ -1,21 +1,21 @@
-"""What a classifier is given: nodes, labels and their weights, checked, and divided into training and stopping nodes."""
+"""What an estimator is given: nodes, labels and their weights, checked, and divided into what a model learns from."""
 
 from __future__ import annotations
 
 import numbers
-import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast, final
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self, cast, final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state
 
 from pprop._errors import InputError
-from pprop._validate import check_array, check_float, check_int, counted, describe, reject
+from pprop._validate import check_array, check_float, check_int, counted, describe, reject, warn
 from pprop.datasets import Split
-from pprop.estimators.targets import class_labels, of_one_type
+from pprop.estimators.targets import Classes, LabelsLike, class_labels, of_one_type
 from pprop.graph import Graph
 from pprop.graph.labels import MISSING_LABELS, check_codes, check_missing
 from pprop.graph.rows import (
@@ -29,6 +29,8 @@ from pprop.graph.rows import (
     rows_of_nodes,
 )
 
+# Nodes and their labels; or a fraction of the nodes to fit.
+StoppingNodes = tuple[ArrayLike, LabelsLike] | float | None
 # How much nodes or classes count.
 Weights = NDArray[np.float64]
 # A setting in its canonical form: None, "balanced", or a number for some of the classes.
@@ -286,8 +288,14 @@ def labelled_nodes(
     found = read_labelled(X, y, ("X", "y"), function, graph, ids=ids, missing=missing)
     check_some(found, function)
     if (advice := check_codes(found.labels, "y", function)) is not None:
-        warnings.warn(advice, stacklevel=4)
+        warn(advice)
     return found
+
+
+def _pair(stopping: object) -> tuple[Any, Any] | None:
+    """Return stopping nodes and their labels where `stopping` is such a pair."""
+    items: Sequence[Any] = cast("Any", stopping) if isinstance(stopping, tuple | list) else ()
+    return (items[0], items[1]) if len(items) == 2 else None
 
 
 def check_some(given: Labelled, function: str) -> None:
@@ -307,15 +315,15 @@ def read_stopping(
     Parameters
     ----------
     stopping
-        A pair, or anything that `divide_nodes` takes.
+        A pair, or anything that `FitData.of` takes.
     labels
         Of the nodes that train: what is among them is a class here, too.
     graph, missing_labels, function
         See `labelled_nodes`.
     """
-    pair: Sequence[Any] = cast("Any", stopping) if isinstance(stopping, tuple | list) else ()
-    if len(pair) != 2:
-        return cast("object", stopping)
+    pair = _pair(stopping)
+    if pair is None:
+        return stopping
     missing = check_missing(missing_labels, function)
     names, classes = ("stopping", "stopping"), np.unique(labels)
     found = read_labelled(pair[0], pair[1], names, function, graph, missing=missing, classes=classes)
@@ -327,81 +335,118 @@ def read_stopping(
     return found.nodes, found.labels
 
 
-def divide_nodes(
-    nodes: NDArray[np.int64], labels: NDArray[Any], stopping: object, seed: int, n_nodes: int
-) -> tuple[Split, NDArray[np.int64], NDArray[Any]]:
-    """Return training and stopping nodes, the class index of each node that has one, and the classes.
+@final
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What `fit` was given, read and checked, without nodes of unknown label and of weight 0.
 
-    `stopping` is a pair of arrays, as `read_stopping` returns it, a fraction, or None for no stopping nodes.
+    Attributes
+    ----------
+    nodes, labels, weights
+        All of shape (m,); `weights` None: all the same.
+    stopping
+        A pair of arrays (nodes, labels), a fraction as given, or None.
+    unlabelled, missing_labels
+        How many nodes had an unknown label, and what stands for one.
     """
-    pair: Sequence[Any] = cast("Any", stopping) if isinstance(stopping, tuple | list) else ()
-    if len(pair) == 2:
-        watched, watched_labels = pair
-        both = np.intersect1d(nodes, watched)
-        if both.size:
-            reject("stopping", "fit", "nodes that are not in X", f"node {both[0]}, which is,")
-        classes, codes = np.unique(np.concatenate([labels, watched_labels]), return_inverse=True)
-        known = known_labels(np.concatenate([nodes, watched]), codes, n_nodes)
-        train_nodes = nodes
-    elif stopping is None:
-        classes, codes = np.unique(labels, return_inverse=True)
-        known = known_labels(nodes, codes, n_nodes)
-        train_nodes, watched = nodes, nodes[:0]
-    else:
-        try:
-            fraction = check_float(cast("object", stopping), "stopping", "fit", "(0, 1)")
-        except InputError:
-            reject("stopping", "fit", "a pair (nodes, y) or a float in (0, 1)", describe(cast("object", stopping)))
-        classes, codes = np.unique(labels, return_inverse=True)
-        known = known_labels(nodes, codes, n_nodes)
-        train_nodes, watched = hold_out(nodes, codes, fraction, seed)
-    check_classes(classes)
-    return Split(train_nodes, watched, np.empty(0, dtype=np.int64)), known, classes
+
+    nodes: NDArray[np.int64]
+    labels: NDArray[Any]
+    weights: Weights | None
+    stopping: object
+    unlabelled: int
+    missing_labels: tuple[str, ...]
+
+    @classmethod
+    def read(
+        cls,
+        graph: Graph,
+        X: object,
+        y: object,
+        estimator: str,
+        function: str = "fit",
+        *,
+        stopping: object = None,
+        sample_weight: object = None,
+        ids: object = None,
+        missing_labels: Sequence[str] = MISSING_LABELS,
+    ) -> Self:
+        """Read the arguments of `fit`, whose docstring says what they may be.
+
+        Parameters
+        ----------
+        graph, X, y, stopping, sample_weight, ids, missing_labels
+            As given.
+        estimator, function
+            Names for an error.
+        """
+        found = labelled_nodes(X, y, graph, estimator, function, ids=ids, missing_labels=missing_labels)
+        held = read_stopping(stopping, found.labels, graph, missing_labels, function)
+        nodes, labels, weights = found.nodes, found.labels, check_sample_weight(sample_weight, found, function)
+        if weights is not None:
+            some = weights > 0
+            nodes, labels, weights = nodes[some], labels[some], weights[some]
+        return cls(nodes, labels, weights, held, found.unlabelled, tuple(missing_labels))
 
 
-def check_classes(classes: NDArray[Any]) -> None:
-    """Refuse labels of a single class."""
-    if len(classes) < 2:
-        reject("y", "fit", "labels of at least two classes", f"1 class, {classes[0].item()!r},")
+@final
+@dataclass(frozen=True, eq=False)
+class FitData:
+    """What a model learns from.
 
-
-def hold_out(
-    nodes: NDArray[np.int64], codes: NDArray[np.int64], fraction: float, seed: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Divide labelled nodes into training and stopping nodes, class by class.
-
-    Of a class with m distinct nodes, ``round(fraction * m)`` go to the stopping nodes, but at least one and at most
-    m - 1; the only node of a class goes to the training nodes. Where every class has only one node, the stopping nodes
-    are the training nodes, and a warning says so. A node that is listed several times stays on one side.
-
-    Returns
-    -------
-    Training and stopping nodes, in the order given.
+    Attributes
+    ----------
+    graph
+        With features as the model reads them, and without labels and class names, so that nothing can read those.
+    target, values
+        What is predicted, and its value at each node of the graph, shape (n,): of classes the index, -1 where unknown.
+    split
+        Training and validation nodes.
+    seed
+        Of the run.
+    weights
+        How much each node counts; None: all the same.
 
     Examples
     --------
-    >>> train, stopping = hold_out(np.arange(6), np.array([0, 0, 0, 0, 1, 2]), fraction=0.25, seed=0)
-    >>> train, stopping
-    (array([1, 2, 3, 4, 5]), array([0]))
+    >>> import pprop, scipy.sparse as sp
+    >>> graph = pprop.Graph.from_scipy(sp.csr_array((5, 5)))
+    >>> data = FitData.of(Given.read(graph, [0, 1, 3, 4], ["a", "a", "b", "b"], "APPNPClassifier", stopping=0.5), graph)
+    >>> data.split, data.target.names, data.values
+    (Split(2 train, 2 stopping, 0 evaluation), array(['a', 'b'], dtype='<U1'), array([ 0,  0, -1,  1,  1]))
     """
-    # RandomState, because numpy promises its stream for all versions to come; two words, because it takes 32 bits each
-    random = np.random.RandomState([seed & 0xFFFFFFFF, seed >> 32])
-    distinct, first = np.unique(nodes, return_index=True)
-    chosen: list[NDArray[np.int64]] = []
-    for code in range(int(codes.max()) + 1):
-        members = distinct[codes[first] == code]
-        if len(members) > 1:
-            size = min(max(round(fraction * len(members)), 1), len(members) - 1)
-            chosen.append(random.choice(members, size, replace=False))
-    if not chosen:
-        warnings.warn(
-            "Every class has one node only, so early stopping watches the training nodes themselves. "
-            "Pass stopping=(nodes, y) to fit, or more nodes.",
-            stacklevel=5,
-        )
-        return nodes, nodes
-    held = np.isin(nodes, np.concatenate(chosen))
-    return nodes[~held], nodes[held]
+
+    graph: Graph
+    target: Classes
+    values: NDArray[np.int64]
+    split: Split
+    seed: int = 0
+    weights: NodeWeights | None = None
+
+    @classmethod
+    def of(cls, given: Given, graph: Graph, seed: int = 0, class_weight: ClassWeight = None) -> Self:
+        """Divide what was given into training and validation nodes; those of a pair are the latter."""
+        nodes, labels, stopping = given.nodes, given.labels, given.stopping
+        pair = _pair(stopping)
+        watched, watched_labels = (nodes[:0], labels[:0]) if pair is None else pair
+        both = np.intersect1d(nodes, watched)
+        if both.size:
+            reject("stopping", "fit", "nodes that are not in X", f"node {both[0]}, which is,")
+        fraction = None
+        if stopping is not None and pair is None:
+            try:
+                fraction = check_float(stopping, "stopping", "fit", "(0, 1)")
+            except InputError:
+                reject("stopping", "fit", "a pair (nodes, y) or a float in (0, 1)", describe(stopping))
+        target = Classes.of(np.concatenate([labels, watched_labels]))
+        codes = target.encode(labels)
+        every = np.concatenate([codes, target.encode(watched_labels)])
+        values = known_labels(np.concatenate([nodes, watched]), every, graph.n_nodes)
+        train = nodes
+        if fraction is not None:
+            train, watched = target.hold_out(nodes, codes, fraction, seed)
+        split = Split(train, watched, nodes[:0])
+        return cls(graph, target, values, split, seed, node_weights(given, split, values, target, class_weight))
 
 
 def check_sample_weight(value: object, given: Labelled, function: str = "fit") -> Weights | None:
@@ -474,44 +519,49 @@ def class_weights(setting: ClassWeight, codes: NDArray[np.int64], much: Weights,
     return found
 
 
+@final
+class NodeWeights(NamedTuple):
+    """How much each node of a graph counts, shape (n,), and each class of the training nodes, shape (c,)."""
+
+    nodes: Weights
+    classes: Weights
+
+
 def node_weights(
-    nodes: NDArray[np.int64],
-    sample_weight: Weights | None,
-    split: Split,
-    labels: NDArray[np.int64],
-    classes: NDArray[Any],
-    class_weight: ClassWeight,
-) -> tuple[Weights, Weights] | tuple[None, None]:
-    """Return how much each node of the graph counts, shape (n,), and each class, shape (c,); None: all the same.
+    given: Given, split: Split, labels: NDArray[np.int64], target: Classes, class_weight: ClassWeight
+) -> NodeWeights | None:
+    """Return how much nodes and classes count; None: all the same.
 
     A node that is listed several times, with several weights, counts their sum: each time their mean. ``"balanced"`` is
     meant for the training nodes and for the stopping nodes each, so that early stopping watches the balanced accuracy.
 
     Parameters
     ----------
-    nodes, sample_weight
-        Nodes given to `fit`, and their weights, shape (m,). Other stopping nodes have weight 1.
+    given
+        With weights, or without. Stopping nodes that were given as a pair have weight 1.
     split, labels
         Training and stopping nodes, and class indices of both, shape (n,).
-    classes, class_weight
-        Names of the classes, shape (c,), and the setting.
+    target, class_weight
+        The classes, and the setting.
 
     Examples
     --------
     >>> split = Split(np.array([0, 1, 2]), np.array([3]), np.array([], dtype=int))
-    >>> labels, classes = np.array([0, 0, 1, 1, -1]), np.array(["no", "yes"])
-    >>> node_weights(np.array([0, 1, 2]), None, split, labels, classes, "balanced")[0]
+    >>> labels, target = np.array([0, 0, 1, 1, -1]), Classes(np.array(["no", "yes"]))
+    >>> given = Given(split.train, target.decode(labels[:3]), None, 0.25, 0, ())
+    >>> node_weights(given, split, labels, target, "balanced").nodes
     array([0.75, 0.75, 1.5 , 1.  , 1.  ])
     """
-    if sample_weight is None and class_weight is None:
-        return None, None
+    if given.weights is None and class_weight is None:
+        return None
     own = np.ones(len(labels))
-    if sample_weight is not None:
+    if given.weights is not None:
+        nodes = given.nodes
         times = np.bincount(nodes, minlength=len(labels))
-        total = np.bincount(nodes, sample_weight, minlength=len(labels))
+        total = np.bincount(nodes, given.weights, minlength=len(labels))
         own[nodes] = (total / np.maximum(times, 1))[nodes]
-    weights, by_class = own.copy(), np.ones(len(classes))
+    weights, by_class = own.copy(), np.ones(target.columns)
     for some in (split.stopping, split.train):
-        by_class = class_weights(class_weight, labels[some], own[some], classes)
+        by_class = class_weights(class_weight, labels[some], own[some], target.names)
         weights[some] = own[some] * by_class[labels[some]]
-    return weights, by_class
+    return NodeWeights(weights, by_class)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from pprop._errors import InputError
@@ -15,7 +13,7 @@ from pprop._validate import describe, reject
 from pprop.estimators.explanation import Explainable
 from pprop.estimators.fitted import check_same_graph
 from pprop.estimators.reading import check_sample_weight, check_some, node_positions, read_labelled
-from pprop.estimators.targets import LabelsLike, check_same_kind
+from pprop.estimators.targets import Classes, LabelsLike, check_same_kind
 from pprop.graph import Graph
 from pprop.graph.labels import MISSING_LABELS
 from pprop.settings import ALPHA, check_fields
@@ -33,7 +31,7 @@ class NodeScores(Explainable, ClassifierMixin, BaseEstimator):
             Nodes, as in `predict`.
         """
         logits = self._logits(X, "decision_function", ids)
-        return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
+        return Classes(self.classes_).margins(logits)
 
     def predict_proba(self, X: ArrayLike | None = None, *, ids: ArrayLike | None = None) -> NDArray[Any]:
         """Return the class probabilities of nodes, shape (m, c), columns in the order of ``classes_``.
@@ -44,7 +42,7 @@ class NodeScores(Explainable, ClassifierMixin, BaseEstimator):
             Nodes, as in `predict`.
         """
         logits = self._logits(X, "predict_proba", ids)
-        return special.softmax(logits, axis=1)
+        return Classes(self.classes_).probabilities(logits)
 
     def predict(self, X: ArrayLike | None = None, *, ids: ArrayLike | None = None) -> NDArray[Any]:
         """Return the classes of nodes, shape (m,).
@@ -56,8 +54,8 @@ class NodeScores(Explainable, ClassifierMixin, BaseEstimator):
         ids
             In place of X: ids, integers or text.
         """
-        best = self._logits(X, "predict", ids).argmax(axis=1)
-        return self.classes_[best]
+        logits = self._logits(X, "predict", ids)
+        return Classes(self.classes_).predictions(logits)
 
     def score(
         self,
@@ -87,7 +85,7 @@ class NodeScores(Explainable, ClassifierMixin, BaseEstimator):
         check_some(given, "score")
         check_same_kind(given.labels, self.classes_, "y", "score")
         weights = check_sample_weight(sample_weight, given, "score")
-        return float(accuracy_score(given.labels, self.predict(given.nodes), sample_weight=weights))
+        return Classes(self.classes_).score(given.labels, self.logits_[given.nodes], weights)
 
     def _check_graph(self) -> Graph:
         if not isinstance(self.graph, Graph):

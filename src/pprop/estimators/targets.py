@@ -1,17 +1,20 @@
-"""The labels given to a classifier: integers, text or truth values, and which of them are unknown."""
+"""What is predicted of a node: classes, and the labels that people write for them."""
 
 from __future__ import annotations
 
 import numbers
-import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast, final
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self, cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import column_or_1d
 
-from pprop._validate import check_array, check_texts, describe, reject
+from pprop._validate import check_array, check_texts, describe, reject, warn
 from pprop.graph.labels import MISSING_LABELS
 
 # Labels as `fit` and `score` take them: a list may hold None.
@@ -19,6 +22,149 @@ LabelsLike = ArrayLike | Sequence[Any]
 
 # pandas' own marks of an absent value, known by the names of their types: pandas need not be installed.
 _ABSENT = ("NAType", "NaTType")
+
+
+class Target(ABC):
+    """What is predicted of a node.
+
+    Labels, as people write them, become values, which a loss compares with the outputs of a model. Outputs become
+    predictions, in the words of the labels.
+    """
+
+    # With what the values are compared in the training.
+    loss: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def columns(self) -> int:
+        """Outputs per node."""
+
+    @abstractmethod
+    def encode(self, labels: NDArray[Any]) -> NDArray[Any]:
+        """Return the values of labels, shape (m, ...)."""
+
+    @abstractmethod
+    def decode(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the labels of values."""
+
+    @abstractmethod
+    def hold_out(
+        self, nodes: NDArray[np.int64], values: NDArray[Any], fraction: float, seed: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Divide labelled nodes into training nodes and a fraction for validation, both in the order given."""
+
+    @abstractmethod
+    def predictions(self, outputs: NDArray[Any]) -> NDArray[Any]:
+        """Return what the outputs of some nodes, shape (m, columns), stand for."""
+
+    @abstractmethod
+    def score(self, labels: NDArray[Any], outputs: NDArray[Any], weights: NDArray[np.float64] | None = None) -> float:
+        """Return how good outputs are, given the labels of these nodes: the larger the better."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Classes(Target):
+    """One of several classes: outputs are logits, the largest wins, and the score is the accuracy.
+
+    Attributes
+    ----------
+    names
+        Sorted: integers, text or truth values, shape (c,).
+
+    Examples
+    --------
+    >>> target = Classes.of(np.array(["b", "a", "b"]))
+    >>> target.encode(np.array(["b", "a"])), target.decode(np.array([0, 0]))
+    (array([1, 0]), array(['a', 'a'], dtype='<U1'))
+    >>> target.predictions(np.array([[0.2, 3.0]])), target.probabilities(np.array([[1.0, 1.0]]))
+    (array(['b'], dtype='<U1'), array([[0.5, 0.5]]))
+    """
+
+    names: NDArray[Any]
+
+    loss = "cross_entropy"
+
+    @classmethod
+    def of(cls, labels: NDArray[Any]) -> Self:
+        """Return the classes of these labels; refuse a single one."""
+        names = np.unique(labels)
+        if len(names) < 2:
+            reject("y", "fit", "labels of at least two classes", f"1 class, {names[0].item()!r},")
+        return cls(names)
+
+    @property
+    def columns(self) -> int:
+        """Number of classes."""
+        return len(self.names)
+
+    def encode(self, labels: NDArray[Any]) -> NDArray[np.int64]:
+        """Return class indices; labels are among the classes."""
+        return np.searchsorted(self.names, labels)
+
+    def decode(self, values: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the classes of class indices."""
+        return self.names[values]
+
+    def hold_out(
+        self, nodes: NDArray[np.int64], values: NDArray[np.int64], fraction: float, seed: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Divide labelled nodes class by class; see `hold_out`."""
+        return hold_out(nodes, values, fraction, seed)
+
+    def predictions(self, outputs: NDArray[Any]) -> NDArray[Any]:
+        """Return the class of the largest logit of each node."""
+        return self.names[outputs.argmax(axis=1)]
+
+    def probabilities(self, outputs: NDArray[Any]) -> NDArray[Any]:
+        """Return the softmax of the logits of each node."""
+        return special.softmax(outputs, axis=1)
+
+    def margins(self, outputs: NDArray[Any]) -> NDArray[Any]:
+        """Return the logits; of two classes the second less the first, shape (m,), as scikit-learn does."""
+        return outputs[:, 1] - outputs[:, 0] if self.columns == 2 else outputs
+
+    def score(self, labels: NDArray[Any], outputs: NDArray[Any], weights: NDArray[np.float64] | None = None) -> float:
+        """Return the accuracy: the share of labels that are predicted."""
+        return float(accuracy_score(labels, self.predictions(outputs), sample_weight=weights))
+
+
+def hold_out(
+    nodes: NDArray[np.int64], codes: NDArray[np.int64], fraction: float, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Divide labelled nodes into training and stopping nodes, class by class.
+
+    Of a class with m distinct nodes, ``round(fraction * m)`` go to the stopping nodes, but at least one and at most
+    m - 1; the only node of a class goes to the training nodes. Where every class has only one node, the stopping nodes
+    are the training nodes, and a warning says so. A node that is listed several times stays on one side.
+
+    Returns
+    -------
+    Training and stopping nodes, in the order given.
+
+    Examples
+    --------
+    >>> train, stopping = hold_out(np.arange(6), np.array([0, 0, 0, 0, 1, 2]), fraction=0.25, seed=0)
+    >>> train, stopping
+    (array([1, 2, 3, 4, 5]), array([0]))
+    """
+    # RandomState, because numpy promises its stream for all versions to come; two words, because it takes 32 bits each
+    random = np.random.RandomState([seed & 0xFFFFFFFF, seed >> 32])
+    distinct, first = np.unique(nodes, return_index=True)
+    chosen: list[NDArray[np.int64]] = []
+    for code in range(int(codes.max()) + 1):
+        members = distinct[codes[first] == code]
+        if len(members) > 1:
+            size = min(max(round(fraction * len(members)), 1), len(members) - 1)
+            chosen.append(random.choice(members, size, replace=False))
+    if not chosen:
+        warn(
+            "Every class has one node only, so early stopping watches the training nodes themselves. "
+            "Pass stopping=(nodes, y) to fit, or more nodes."
+        )
+        return nodes, nodes
+    held = np.isin(nodes, np.concatenate(chosen))
+    return nodes[~held], nodes[held]
 
 
 @final
@@ -96,11 +242,10 @@ def class_labels(
     elif values.dtype.kind == "i":
         left = ~np.isin(values, [int(text) for text in texts if _is_written_integer(text)])
         if classes is None and missing == MISSING_LABELS and _is_sign(values):
-            warnings.warn(
+            warn(
                 f"The labels given to {function} are -1 and one other, so -1 is taken for a class. It would stand for "
                 "an unknown label among labels of three or more values. If it means unknown, leave these nodes out or pass "
-                "missing_labels=['-1']; if it never does, pass missing_labels=().",
-                stacklevel=5,
+                "missing_labels=['-1']; if it never does, pass missing_labels=()."
             )
             left |= values == -1
     else:

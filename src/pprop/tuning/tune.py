@@ -22,10 +22,10 @@ from pprop._interrupt import TimeUp, check_interrupt, end_at, remember_interrupt
 from pprop._validate import check_choice, check_float, check_int, describe, reject
 from pprop.datasets import Split
 from pprop.estimators import APPNPClassifier, MLPNodeClassifier, NodeClassifier, PPNPClassifier
-from pprop.estimators.fitting import StoppingNodes
 from pprop.estimators.options import uses_bias
-from pprop.estimators.reading import divide_nodes, labelled_nodes, read_stopping
+from pprop.estimators.reading import FitData, Given, StoppingNodes
 from pprop.estimators.scores import recommended_alpha
+from pprop.estimators.targets import Classes
 from pprop.graph import Graph
 from pprop.graph.files import path_of
 from pprop.models import APPNP, MLP, PPNP, Model
@@ -208,10 +208,9 @@ def tune(
     wanted = check_int(trials, "trials", FUNCTION, low=1)
     limit = None if time_limit is None else check_float(time_limit, "time_limit", FUNCTION, "(0, inf)")
     seed = check_int(seed, "seed", FUNCTION, low=0, high=2**64 - 1)
-    nodes, given = labelled_nodes(X, y, graph, FUNCTION, FUNCTION)[:2]
-    stopping = cast("Any", read_stopping(stopping, given, graph, function=FUNCTION))
+    given = Given.read(graph, X, y, FUNCTION, FUNCTION, stopping=stopping)
     times = check_int(holdouts, "holdouts", FUNCTION, low=1)
-    splits, known, _ = repeated_holdout(nodes, given, stopping, times=times, seed=seed, n_nodes=graph.n_nodes)
+    splits, known, _ = repeated_holdout(given, graph, times=times, seed=seed)
     bare = graph.replace(labels=None, class_names=None).scaled()
     bias = uses_bias(BIAS.default, bare)  # as the classifier with these settings
     search = Space.of(space, name)
@@ -294,8 +293,8 @@ def save_figures(tuned: Tuned, folder: Path, title: str | None = None) -> None:
 
 
 def repeated_holdout(
-    nodes: NDArray[np.int64], labels: NDArray[Any], stopping: object, *, times: int, seed: int, n_nodes: int
-) -> tuple[tuple[Split, ...], NDArray[np.int64], NDArray[Any]]:
+    given: Given, graph: Graph, *, times: int, seed: int
+) -> tuple[tuple[Split, ...], NDArray[np.int64], Classes]:
     """Divide labelled nodes several times; the evaluation nodes of a split are those that judge.
 
     What `fit` would give to early stopping, nodes of their own or a fraction, drawn anew each time, is halved at
@@ -307,20 +306,23 @@ def repeated_holdout(
 
     Examples
     --------
-    >>> nodes, labels = np.arange(8), np.array(["a", "b"] * 4)
-    >>> splits, known, classes = repeated_holdout(nodes, labels, 0.5, times=2, seed=0, n_nodes=9)
+    >>> import pprop, scipy.sparse as sp
+    >>> graph = pprop.Graph.from_scipy(sp.csr_array((9, 9)))
+    >>> given = Given.read(graph, range(8), list("abababab"), "tune", stopping=0.5)
+    >>> splits, known, target = repeated_holdout(given, graph, times=2, seed=0)
     >>> splits[0]
     Split(4 train, 2 stopping, 2 validation, seed=0)
-    >>> known, classes
+    >>> known, target.names
     (array([ 0,  1,  0,  1,  0,  1,  0,  1, -1]), array(['a', 'b'], dtype='<U1'))
     """
     splits: list[Split] = []
-    known, classes = np.empty(0, dtype=np.int64), np.empty(0)
+    data = None
     for number in range(times):
         # the seed of the first holdout is that of `fit`, which draws the same nodes
         with warnings.catch_warnings():  # of classes with a single node, which are refused below
             warnings.simplefilter("ignore")
-            divided, known, classes = divide_nodes(nodes, labels, stopping, (seed + number) % 2**64, n_nodes)
+            data = FitData.of(given, graph, (seed + number) % 2**64)
+        divided, known = data.split, data.values
         held = np.unique(divided.stopping)
         if len(held) < 2 or len(np.intersect1d(held, divided.train)):
             reject("stopping", FUNCTION, "nodes, or a share, of which one half can stop and the other judge", "too few")
@@ -328,7 +330,8 @@ def repeated_holdout(
         shuffled = held[random.permutation(len(held))]
         by_class = shuffled[np.argsort(known[shuffled], kind="stable")]
         splits.append(Split(divided.train, np.sort(by_class[::2]), np.sort(by_class[1::2]), number, test=False))
-    return tuple(splits), known, classes
+    assert data is not None
+    return tuple(splits), data.values, data.target
 
 
 def _tuned(model: str, search: Space, done: list[TuningTrial], begin: float) -> Tuned:
