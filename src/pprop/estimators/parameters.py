@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import re
 import textwrap
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast, dataclass_transform
 
@@ -29,51 +27,12 @@ def parameters(kind: Kind) -> Kind:
     """Make a dataclass of a classifier, or of a group of parameters that classifiers share.
 
     The constructor keeps every parameter as it is, as scikit-learn expects; `fit` checks them. All are keyword-only but
-    the graph; others by position, in the order of version 0.1, still work and warn. The docstring gets a section with the
-    parameters and their lines of help.
+    the graph. The docstring gets a section with the parameters and their lines of help.
     """
     made = cast("Any", dataclasses.dataclass(eq=False, repr=False, kw_only=True))(kind)
-    made.__init__ = _named(made.__init__)
     if made.__doc__ and "Examples\n" in made.__doc__:
         made.__doc__ = _documented(made)
     return made
-
-
-# The order in which version 0.1 took parameters by position; an ensemble's own come first.
-_ENSEMBLE_ORDER = ("members", "rounds", "share", "emphasis", "folds", "spread_errors")
-_OLD_ORDER = (
-    *("alphas", "n_runs", "heads", "units", "alpha", "steps", "tol", "solver", "response", "rounds", "share", "C"),
-    *("hidden", "powers", "replicas", "layers", "dropout", "propagation_dropout", "matrix_dropout", "edge_dropout"),
-    *("penalty", "learning_rate", "patience", "max_epochs", "criterion", "normalization", "self_loops", "predictor"),
-    *("features", "prefit", "batch_size", "stopping", "random_state", "backend", "device", "verbose"),
-)
-
-
-def _named(init: Callable[..., None]) -> Callable[..., None]:
-    """Let a constructor take its keyword-only parameters by position once more, with a warning."""
-
-    @functools.wraps(init)
-    def __init__(self: Any, *given: Any, **named: Any) -> None:  # noqa: N807
-        fields = dataclasses.fields(self)
-        count = sum(not field.kw_only for field in fields)
-        extra = len(given) - count
-        if extra > 0:
-            names = {field.name for field in fields if field.kw_only}
-            if type(self).__name__ != "GCNClassifier":
-                names.discard("criterion")  # which in version 0.1 no other had
-            order = (*(_ENSEMBLE_ORDER if "members" in names else ()), *_OLD_ORDER)
-            old = [name for name in dict.fromkeys(order) if name in names][:extra]
-            if len(old) == extra and not named.keys() & set(old):  # else Python's own TypeError is raised below
-                warnings.warn(
-                    f"Pass {', '.join(f'{name}=...' for name in old)} to {type(self).__name__} by name. "
-                    "Parameters after the graph will be keyword-only in the next release.",
-                    FutureWarning,
-                    stacklevel=2,
-                )
-                given, named = given[:count], named | dict(zip(old, given[count:], strict=True))
-        init(self, *given, **named)
-
-    return __init__
 
 
 def _documented(kind: type) -> str:
