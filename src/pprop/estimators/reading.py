@@ -413,7 +413,7 @@ class FitData:
     >>> graph = pprop.Graph.from_scipy(sp.csr_array((5, 5)))
     >>> data = FitData.of(Given.read(graph, [0, 1, 3, 4], ["a", "a", "b", "b"], "APPNPClassifier", stopping=0.5), graph)
     >>> data.split, data.target.names, data.values
-    (Split(2 train, 2 stopping, 0 evaluation), array(['a', 'b'], dtype='<U1'), array([ 0,  0, -1,  1,  1]))
+    (Split(2 train, 2 stopping, 0 test, seed=0), array(['a', 'b'], dtype='<U1'), array([ 0,  0, -1,  1,  1]))
     """
 
     graph: Graph
