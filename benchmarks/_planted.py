@@ -123,9 +123,19 @@ class Planted:
         power = 1.0 if self.tail == math.inf else (self.tail - 1) / (self.tail - 2)
         spans = (np.diff(self.bounds) + 1.0) ** share - 1.0
         kernels.edges(
-            np.uint64(self.seed), stream(PLANTED, 0), first, self.bounds, self._guide, spans, power, self.homophily,
-            step_through(self.nodes), self._shift, source, target,
-        )  # fmt: skip
+            np.uint64(self.seed),
+            stream(PLANTED, 0),
+            first,
+            self.bounds,
+            self._guide,
+            spans,
+            power,
+            self.homophily,
+            step_through(self.nodes),
+            self._shift,
+            source,
+            target,
+        )
         return source, target
 
     def edge_chunks(self, size: int = CHUNK) -> Generator[tuple[NDArray[np.int32], NDArray[np.int32]]]:

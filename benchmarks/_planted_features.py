@@ -103,9 +103,21 @@ class WordFeatures:
         indices = np.empty((len(classes), self.draws), np.int32)
         values, counts = np.empty(indices.shape, np.float32), np.empty(len(classes), np.int64)
         kernels.sparse_rows(
-            np.uint64(seed), stream(PLANTED, 2), first, classes, self.strength, n_classes, spans, sizes, float(self.power),
-            step_through(self.columns), 0, indices, values, counts,
-        )  # fmt: skip
+            np.uint64(seed),
+            stream(PLANTED, 2),
+            first,
+            classes,
+            self.strength,
+            n_classes,
+            spans,
+            sizes,
+            float(self.power),
+            step_through(self.columns),
+            0,
+            indices,
+            values,
+            counts,
+        )
         filled = np.arange(self.draws) < counts[:, None]
         indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
         shape = (len(classes), self.columns)

@@ -38,10 +38,15 @@ GPU_SHAPES = {
     "2m_100": (2_450_000, 124_000_000, 100, 1.0, 47, 1),
 }
 GOALS = {  # milliseconds of an epoch of all runs
-    ("cpu", "20k_500"): 75, ("cpu", "100k_128"): 350, ("cuda", "89k_500"): 1, ("cuda", "89k_500_8_runs"): 4,
-    ("cuda", "169k_128"): 3.3, ("cuda", "20k_500_100_runs"): 6, ("cuda", "7k_745_100_runs"): 3.8,
+    ("cpu", "20k_500"): 75,
+    ("cpu", "100k_128"): 350,
+    ("cuda", "89k_500"): 1,
+    ("cuda", "89k_500_8_runs"): 4,
+    ("cuda", "169k_128"): 3.3,
+    ("cuda", "20k_500_100_runs"): 6,
+    ("cuda", "7k_745_100_runs"): 3.8,
     ("cuda", "2m_100"): 200,
-}  # fmt: skip
+}
 SETUP_GOAL, LARGE_SETUP_GOAL = 0.5, 10  # seconds
 LARGE = 1_000_000  # nodes, of a graph with no peers: they run out of memory; measured once
 SHORT = 5
@@ -108,9 +113,14 @@ def measure(shape: tuple[int, int, int, float, int, int], arguments: argparse.Na
     def train(epochs: int) -> float:
         begin = time.perf_counter()
         pprop.train(
-            pprop.APPNP(alpha=0.1), graph, split, seeds=list(range(runs)), device=device, progress=False,
+            pprop.APPNP(alpha=0.1),
+            graph,
+            split,
+            seeds=list(range(runs)),
+            device=device,
+            progress=False,
             stopping=pprop.Stopping(patience=epochs, max_epochs=epochs),
-        )  # fmt: skip
+        )
         return time.perf_counter() - begin
 
     first, large = train(SHORT), nodes >= LARGE
@@ -119,11 +129,17 @@ def measure(shape: tuple[int, int, int, float, int, int], arguments: argparse.Na
     if not arguments.no_peers and not large:
         assert graph.labels is not None
         problem = Problem(
-            name="random", alpha=0.1, features=network_inputs(graph),
-            transition=transition_matrix(graph).to_scipy().astype(np.float32), adjacency=graph.adjacency,
-            labels=torch.tensor(graph.labels, device=device), train=torch.tensor(split.train, device=device),
-            stopping=torch.tensor(split.stopping, device=device), n_classes=classes, device=device,
-        )  # fmt: skip
+            name="random",
+            alpha=0.1,
+            features=network_inputs(graph),
+            transition=transition_matrix(graph).to_scipy().astype(np.float32),
+            adjacency=graph.adjacency,
+            labels=torch.tensor(graph.labels, device=device),
+            train=torch.tensor(split.train, device=device),
+            stopping=torch.tensor(split.stopping, device=device),
+            n_classes=classes,
+            device=device,
+        )
         if device == "cpu":
             contestants["torch"] = _timer(CooPeer(problem), arguments.seconds, device)
         else:

@@ -52,9 +52,13 @@ def make(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     written = time.perf_counter() - begin
     begin = time.perf_counter()
     graph = pprop.build_graph(
-        files.edges, folder / "graph", nodes=planted(options.share, options).nodes, labels=files.labels,
-        features=files.features[0], progress=True,
-    )  # fmt: skip
+        files.edges,
+        folder / "graph",
+        nodes=planted(options.share, options).nodes,
+        labels=files.labels,
+        features=files.features[0],
+        progress=True,
+    )
     shutil.rmtree(files.folder)
     return {"write_seconds": written, "build_seconds": time.perf_counter() - begin, "entries": graph.n_entries}
 
@@ -73,9 +77,14 @@ def run(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     stages["predict"] = time.perf_counter() - begin
     over()
     alone = scale.train(
-        pprop.APPNP(1.0, penalty=PENALTY), graph, split, neighbours=1, predict=False, device=options.device,
+        pprop.APPNP(1.0, penalty=PENALTY),
+        graph,
+        split,
+        neighbours=1,
+        predict=False,
+        device=options.device,
         stopping=pprop.Stopping(max_epochs=options.epochs),
-    )  # fmt: skip
+    )
     network = accuracy(scale.predict(alone, steps=0).argmax(1), graph.labels, split)
     features: Any = graph.features
     return {
@@ -120,9 +129,16 @@ def trained_on(graph: pprop.Graph, split: pprop.Split, options: argparse.Namespa
     """Train APPNP in mini-batches."""
     stopping = pprop.Stopping(max_epochs=options.epochs)
     return scale.train(
-        pprop.APPNP(ALPHA, penalty=PENALTY), graph, split, neighbours=NEIGHBOURS, stopping=stopping, predict=predict,
-        device=options.device, verbose=True, progress=False,
-    )  # fmt: skip
+        pprop.APPNP(ALPHA, penalty=PENALTY),
+        graph,
+        split,
+        neighbours=NEIGHBOURS,
+        stopping=stopping,
+        predict=predict,
+        device=options.device,
+        verbose=True,
+        progress=False,
+    )
 
 
 def chosen(labels: Any, seed: int) -> pprop.Split:

@@ -80,11 +80,17 @@ def measure(shape: tuple[int, int, int, int, int], arguments: argparse.Namespace
     split = pprop.Split(order[: 20 * classes], order[20 * classes : 20 * classes + 500], order[-1000:])
     assert graph.labels is not None
     problem = Problem(
-        name="random", alpha=ALPHA, features=network_inputs(graph),
-        transition=transition_matrix(graph).to_scipy().astype(np.float32), adjacency=graph.adjacency,
-        labels=torch.tensor(graph.labels, device=device), train=torch.tensor(split.train, device=device),
-        stopping=torch.tensor(split.stopping, device=device), n_classes=classes, device=device,
-    )  # fmt: skip
+        name="random",
+        alpha=ALPHA,
+        features=network_inputs(graph),
+        transition=transition_matrix(graph).to_scipy().astype(np.float32),
+        adjacency=graph.adjacency,
+        labels=torch.tensor(graph.labels, device=device),
+        train=torch.tensor(split.train, device=device),
+        stopping=torch.tensor(split.stopping, device=device),
+        n_classes=classes,
+        device=device,
+    )
 
     def network() -> nn.Module:
         first, last = nn.Linear(features, HIDDEN), nn.Linear(HIDDEN, classes)
@@ -124,18 +130,28 @@ def timer(call: Callable[[], object], arguments: argparse.Namespace) -> Callable
 
 
 def ours(
-    graph: pprop.Graph, split: pprop.Split, network: Callable[[], nn.Module], runs: int, arguments: argparse.Namespace,
+    graph: pprop.Graph,
+    split: pprop.Split,
+    network: Callable[[], nn.Module],
+    runs: int,
+    arguments: argparse.Namespace,
     **options: Any,
-) -> Callable[[], float]:  # fmt: skip
+) -> Callable[[], float]:
     """Return a function that measures an epoch of `pprop.train` with the module."""
     model = pprop.APPNP(ALPHA, STEPS, predictor=network, propagation_dropout=DROPOUT, penalty=PENALTY, **options)
 
     def train(epochs: int) -> float:
         begin = time.perf_counter()
         pprop.train(
-            model, graph, split, seeds=list(range(runs)), device=arguments.device, progress=False, learning_rate=RATE,
+            model,
+            graph,
+            split,
+            seeds=list(range(runs)),
+            device=arguments.device,
+            progress=False,
+            learning_rate=RATE,
             stopping=pprop.Stopping(patience=epochs, max_epochs=epochs),
-        )  # fmt: skip
+        )
         return time.perf_counter() - begin
 
     return difference_timer(train, arguments.seconds)

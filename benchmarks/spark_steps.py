@@ -180,14 +180,27 @@ def compare(spark: Any, given: argparse.Namespace, watch: Watch) -> dict[str, An
     alone = pprop.propagate(graph, H, 0.1, pprop.PowerIteration(given.steps))
     single = time.perf_counter() - began
     found = {
-        "nodes": n, "entries": entries, "columns": given.columns, "steps": given.steps, "said": said,
-        "pack_seconds": packing, "pack_shuffle_bytes": packed, "propagate_seconds": whole, "step_seconds": steps,
-        "step_median": statistics.median(steps), "ns_an_entry_step": 1e9 * statistics.median(steps) / entries,
-        "shuffle_bytes_of_steps": moved, "state_file_bytes": files, "one_machine_seconds": single,
-        "one_machine_loading_seconds": loading, "overhead": sum(steps) / single, "rows": spread.count(),
-        "difference": float(np.abs(values - alone).max() / np.abs(alone).max()), "step_median_by_tasks": by_tasks,
+        "nodes": n,
+        "entries": entries,
+        "columns": given.columns,
+        "steps": given.steps,
+        "said": said,
+        "pack_seconds": packing,
+        "pack_shuffle_bytes": packed,
+        "propagate_seconds": whole,
+        "step_seconds": steps,
+        "step_median": statistics.median(steps),
+        "ns_an_entry_step": 1e9 * statistics.median(steps) / entries,
+        "shuffle_bytes_of_steps": moved,
+        "state_file_bytes": files,
+        "one_machine_seconds": single,
+        "one_machine_loading_seconds": loading,
+        "overhead": sum(steps) / single,
+        "rows": spread.count(),
+        "difference": float(np.abs(values - alone).max() / np.abs(alone).max()),
+        "step_median_by_tasks": by_tasks,
         "given_bytes_read": given.steps * state,
-    }  # fmt: skip
+    }
     if given.join_steps:
         found |= joins(spark, given, n, edges, predictions)
         found["times_faster_steps"] = found["join_seconds_a_step"] / (sum(steps) / given.steps)

@@ -41,9 +41,14 @@ def main() -> None:
                 split = paper_split(graph, seed=seed, test=False)
                 train, stopping, others = split.train, split.stopping, split.evaluation
                 found = diffused.bootstrap(
-                    BootstrappedFP(C=strength), train, labels[train], stopping, labels[stopping],
-                    n_classes=graph.n_classes, tolerance=tolerance,
-                )  # fmt: skip
+                    BootstrappedFP(C=strength),
+                    train,
+                    labels[train],
+                    stopping,
+                    labels[stopping],
+                    n_classes=graph.n_classes,
+                    tolerance=tolerance,
+                )
                 shares.append(accuracy(found.log_shares[others].argmax(axis=1), labels[others]))
             seconds, mean = (time.process_time() - begin) / SPLITS, 100 * np.mean(shares)
             print(f"{name} C={strength:g} tolerance={tolerance:g}: {mean:.2f} ({seconds:.1f} CPU seconds a split)")

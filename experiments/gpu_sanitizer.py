@@ -123,9 +123,15 @@ def trainings(group: str, device: str, backend: str) -> None:
         setattr(loop, name, 5)
     warnings.filterwarnings("ignore", message="No CUDA graph could be captured")
     makers: dict[str, Any] = {
-        "APPNP": pprop.APPNP, "PPNP": pprop.PPNP, "APPNP with a module": lambda: pprop.APPNP(predictor=module),
-        "MLP": pprop.MLP, "GCN": pprop.GCN, "GAT": pprop.GAT, "JK": pprop.JK, "N-GCN": pprop.NGCN,
-    }  # fmt: skip
+        "APPNP": pprop.APPNP,
+        "PPNP": pprop.PPNP,
+        "APPNP with a module": lambda: pprop.APPNP(predictor=module),
+        "MLP": pprop.MLP,
+        "GCN": pprop.GCN,
+        "GAT": pprop.GAT,
+        "JK": pprop.JK,
+        "N-GCN": pprop.NGCN,
+    }
     dense, weighted, names = GROUPS[group]
     graph = example(dense=dense, weighted=weighted)
     for name in names:
@@ -134,9 +140,16 @@ def trainings(group: str, device: str, backend: str) -> None:
             orders = [rng.permutation(NODES) for _ in range(runs)]
             splits = [pprop.Split(order[: 20 + k], order[40 : 90 - k], order[90:]) for k, order in enumerate(orders)]
             trained = pprop.train(
-                makers[name](), graph, splits, seeds=list(range(runs)), learning_rate=0.05, device=device, backend=backend,
-                stopping=pprop.Stopping(patience=2, max_epochs=14), progress=False,
-            )  # fmt: skip
+                makers[name](),
+                graph,
+                splits,
+                seeds=list(range(runs)),
+                learning_rate=0.05,
+                device=device,
+                backend=backend,
+                stopping=pprop.Stopping(patience=2, max_epochs=14),
+                progress=False,
+            )
             kind = f"{'dense' if dense else 'sparse'}, {'weighted' if weighted else 'unweighted'}, {runs} runs"
             print(f"{kind}: {name}: epochs {trained.epochs.min()} to {trained.epochs.max()}", flush=True)
 
@@ -260,9 +273,13 @@ def _run(command: list[str], environment: dict[str, str], limit: float) -> tuple
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
         # in a group of its own: what it starts ends with it
         process = subprocess.Popen(
-            command, cwd=ROOT, env={**os.environ, **environment, "PYTHONUNBUFFERED": "1"}, stdout=said,
-            stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
+            command,
+            cwd=ROOT,
+            env={**os.environ, **environment, "PYTHONUNBUFFERED": "1"},
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
         try:
             ended = f"exit code {process.wait(timeout=limit)}"
         except subprocess.TimeoutExpired:

@@ -126,8 +126,11 @@ def test_an_ended_process_leaves_a_search_that_goes_on(pprop_here, tables, tmp_p
     command = f"tune {OWN} --out tuned {QUICK} --trials 100000"
     process = subprocess.Popen(
         [sys.executable, "-m", "pprop", *command.split()],
-        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     best = tmp_path / "tuned" / "best.json"
     give_up = time.monotonic() + 240
     while not best.exists() and process.poll() is None and time.monotonic() < give_up:

@@ -72,7 +72,7 @@ def test_good_files_are_good(tmp_path: Path) -> None:
         ({"label_column": ["class"]}, r"'label_column' .* Got \['class'\] instead"),
         ({"label_column": "id"}, r"'label_column' .* must be another column than that of the ids\. Got 'id' for both"),
     ],
-)  # fmt: skip
+)
 def test_wrong_arguments(options: dict[str, Any], sentence: str, tmp_path: Path) -> None:
     refuse(tmp_path, sentence, nodes=NODES, **options)
 
@@ -155,14 +155,20 @@ def test_wrong_node(row: str, sentence: str, tmp_path: Path) -> None:
         ("source,target,source\na,b,c\n", r"distinct column names\. Got the column 'source' twice in"),
         ("source:target\na:b\n", r"Its columns: source:target\."),
         ("source,target\na,\0\n", r"a CSV file of text\. Got null characters in"),
-        ("source,target\nä,b\n".encode("latin-1"), r"a CSV file in UTF-8\. Got a byte at position 14 that is not UTF-8"),
+        (
+            "source,target\nä,b\n".encode("latin-1"),
+            r"a CSV file in UTF-8\. Got a byte at position 14 that is not UTF-8",
+        ),
         ("source,target\na,b\n".encode("utf-16"), r"a CSV file in UTF-8\. Got UTF-16"),
-        (gzip.compress(EDGES.encode(), mtime=0), r"a CSV file, as its suffix says\. Got .*edges\.csv', which is a gzip file"),
+        (
+            gzip.compress(EDGES.encode(), mtime=0),
+            r"a CSV file, as its suffix says\. Got .*edges\.csv', which is a gzip file",
+        ),
         (b"PAR1" + bytes(50), r"a CSV file, as its suffix says\. Got .* which is a Parquet file"),
         (b"PK\x03\x04" + bytes(50), r"which is a zip file"),
         ('source,target\n"a"b,' + "x" * 200_000, r"a well-formed CSV file\. Got an error"),
     ],
-)  # fmt: skip
+)
 def test_files_that_are_no_edge_list(content: str | bytes, sentence: str, tmp_path: Path) -> None:
     refuse(tmp_path, sentence, edges=content)
 

@@ -119,7 +119,10 @@ def test_ids_of_several_types_match_by_what_they_print(edges: Any, ids: list[obj
         ({"source": [1], "target": [1, 2]}, r"columns of one length\. Got lengths 1 and 2 in the dict"),
         ({}, r"a table with columns\. Got none in the dict"),
         ({"source": np.zeros((2, 2)), "target": [1, 2]}, r"under 'source' in the dict"),
-        (pd.DataFrame([[1, 2]], columns=["source", "source"]), r"distinct column names\. Got the column 'source' twice"),
+        (
+            pd.DataFrame([[1, 2]], columns=["source", "source"]),
+            r"distinct column names\. Got the column 'source' twice",
+        ),
         (
             pd.DataFrame({"source": ["a", 1], "target": [1, 2]}),
             r"one type\. Got 1 \(int\) after 'a' \(str\) under 'source' in row 2 of the DataFrame",
@@ -129,13 +132,22 @@ def test_ids_of_several_types_match_by_what_they_print(edges: Any, ids: list[obj
             r"an id in every row of 'source'\. Got an empty cell in row 2 of the DataFrame",
         ),
         ({"source": [1.5], "target": [1]}, r"text or integers\. Got 1\.5 under 'source' in row 1"),
-        ({"source": [2.0**60], "target": [1]}, r"Got 1152921504606846976 under 'source', a double that may have lost digits"),
+        (
+            {"source": [2.0**60], "target": [1]},
+            r"Got 1152921504606846976 under 'source', a double that may have lost digits",
+        ),
         ({"source": [True], "target": [1]}, r"text or integers\. Got bool under 'source'"),
-        ({"source": pd.to_datetime(["2020-01-01"]), "target": [1]}, r"text or integers\. Got timestamp.* under 'source'"),
+        (
+            {"source": pd.to_datetime(["2020-01-01"]), "target": [1]},
+            r"text or integers\. Got timestamp.* under 'source'",
+        ),
         ({"from": [1], "target": [1]}, r"The dict has no column 'source'\. Its columns: from, target\."),
-        ({"source": pa.array([b"\xff"]).view(pa.string()), "target": [1]}, r"is UTF-8\. Got the bytes b'.xff' under 'source' in row 1"),
+        (
+            {"source": pa.array([b"\xff"]).view(pa.string()), "target": [1]},
+            r"is UTF-8\. Got the bytes b'.xff' under 'source' in row 1",
+        ),
     ],
-)  # fmt: skip
+)
 def test_wrong_frames(edges: Any, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence) as caught:
         Graph.from_pandas(edges)
@@ -199,7 +211,7 @@ def test_from_edges_is_from_pandas_for_arrays() -> None:
         ({"weight": [1.0]}, r"columns of one length"),
         ({"directed": "yes"}, r"'directed' parameter of Graph\.from_edges"),
     ],
-)  # fmt: skip
+)
 def test_wrong_arrays(arguments: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         Graph.from_edges([1, 2], [2, 3], **arguments)

@@ -66,20 +66,29 @@ def test_the_list_of_marks_can_be_changed() -> None:
 @pytest.mark.parametrize(
     ("cells", "sentence"),
     [
-        ([0.25, 1.0, 2.0], r"such as 0\.25, under 'y' of the dict instead\. pprop predicts classes, not quantities: divide"),
+        (
+            [0.25, 1.0, 2.0],
+            r"such as 0\.25, under 'y' of the dict instead\. pprop predicts classes, not quantities: divide",
+        ),
         (["0.25", "1", "?"], r"numbers that are not whole, such as 0\.25,"),
         (list(range(60)), r"60 different numbers for 60 labels under 'y'"),
         ([f"{number}.0" for number in range(60)], r"60 different numbers for 60 labels"),
         ([number % 60 for number in range(600)], r"60 different numbers for 600 labels"),
-        (list(range(2002)) * 3, r"2,002 different numbers for 6,006 labels .* if you say so\. Pass label_kind='category'\."),
+        (
+            list(range(2002)) * 3,
+            r"2,002 different numbers for 6,006 labels .* if you say so\. Pass label_kind='category'\.",
+        ),
         ([f"person {number}" for number in range(60)], r"60 different texts for 60 labels"),
         (["a|b", "b|c", "a", "c|a|b"], r"several tags in a cell, such as 'a\|b', .* one column of each tag"),
         (["a; b", "b", "c"], r"several tags in a cell, such as 'a; b',"),
         (["a, b", "b, c", "d"], r"several tags in a cell, such as 'a, b',"),
         ([["a"], ["a", "b"]], r"lists, such as \['a'\], under 'y'"),
-        (pd.to_datetime(["2020-01-01", "2021-01-01"]), r"timestamp.* under 'y' .* Write the classes as text or integers"),
+        (
+            pd.to_datetime(["2020-01-01", "2021-01-01"]),
+            r"timestamp.* under 'y' .* Write the classes as text or integers",
+        ),
     ],
-)  # fmt: skip
+)
 def test_columns_without_classes_are_refused_in_one_sentence(cells: Any, sentence: str) -> None:
     expected = r"'label_column' parameter of Graph\.from_pandas must be a column with one class for each node\. Got "
     with pytest.raises(FormatError, match=expected + ".*" + sentence):

@@ -140,9 +140,11 @@ def test_a_neighbourhood_has_the_nodes_of_largest_influence_and_the_edges_among_
     places = [int(name[1:]) for name in shown]
     edges = {frozenset((one["source"], one["target"])) for one in found["edges"]}
     wanted = {
-        frozenset((a, b)) for a, u in zip(shown, places, strict=True) for b, v in zip(shown, places, strict=True)
+        frozenset((a, b))
+        for a, u in zip(shown, places, strict=True)
+        for b, v in zip(shown, places, strict=True)
         if u < v and adjacency[u, v]
-    }  # fmt: skip
+    }
     assert edges == wanted
     assert found == get(client, "neighbourhood", id="n8", size=12)  # the same picture
     apart = np.array([[one["x"], one["y"]] for one in nodes])
@@ -167,9 +169,11 @@ def test_search(client: Client, model: Any):
     assert get(client, "search", role="validation")["total"] == len(model.stopping_nodes_) > 0
     assert get(client, "search", role="unlabelled")["total"] == 3
     assert get(client, "search", distance="0")["total"] == len(model.train_nodes_)
-    assert get(client, "search", distance="unreachable")["total"] + sum(
-        get(client, "search", distance=str(d))["total"] for d in range(20)
-    ) == 60  # fmt: skip
+    assert (
+        get(client, "search", distance="unreachable")["total"]
+        + sum(get(client, "search", distance=str(d))["total"] for d in range(20))
+        == 60
+    )
 
 
 def test_diagnostics_are_of_test_nodes(client: Client, model: Any):

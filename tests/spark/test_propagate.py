@@ -103,9 +103,17 @@ def test_steps_equal_those_of_one_machine(
     said: list[str] = []
     memory = len(tables.ids) * 12 // stripes + 1
     spread = propagate(
-        graphs[which], tables.predictions, 0.2, 4, None, normalization, tasks=3, memory=memory, work=tmp_path,
+        graphs[which],
+        tables.predictions,
+        0.2,
+        4,
+        None,
+        normalization,
+        tasks=3,
+        memory=memory,
+        work=tmp_path,
         say=said.append,
-    )  # fmt: skip
+    )
     assert spread.columns == ["id", "a", "b", "c.d"]
     wanted = expected(tables, graphs[which], pprop.PowerIteration(4), normalization)
     found = rows_by_id(spread, tables.ids)

@@ -56,9 +56,15 @@ def test_a_row_of_the_ensemble_is_its_fit_on_the_backend_of_the_study(
     for nodes in (split.train, split.stopping):
         known[nodes] = labels[nodes]
     twin = APPNPEnsembleClassifier(
-        prepared.graph, members=2, hidden=4, steps=2, max_epochs=2, backend=backend,
-        random_state=run_seed(2144199730, 1) % 2**64, **settings,
-    )  # fmt: skip
+        prepared.graph,
+        members=2,
+        hidden=4,
+        steps=2,
+        max_epochs=2,
+        backend=backend,
+        random_state=run_seed(2144199730, 1) % 2**64,
+        **settings,
+    )
     twin.fit(split.train, known[split.train], stopping=(split.stopping, known[split.stopping]))
     assert rows[0].backend == twin.record_.backend == backend
     assert rows[0].stopping_accuracy == twin.record_.stopping_accuracy

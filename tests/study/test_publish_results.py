@@ -51,7 +51,11 @@ def rows(make_rows: MakeRows) -> list[Row]:
     assert graph.labels is not None
     fields = {"predictions": graph.labels.astype(np.uint8), "data": graph.fingerprint}
     means = {"gcn": 0.75, "appnp": 0.76}
-    return [row for model, mean in means.items() for row in make_rows(make_cell(model, {}, "citeseer"), mean, QUICK, **fields)]  # fmt: skip
+    return [
+        row
+        for model, mean in means.items()
+        for row in make_rows(make_cell(model, {}, "citeseer"), mean, QUICK, **fields)
+    ]
 
 
 @pytest.fixture

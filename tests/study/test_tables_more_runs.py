@@ -162,9 +162,11 @@ def test_the_lead_and_the_chance_of_another_order_agree_with_student_and_the_nor
     everything = samples_of(*rows.values())
     (first, last), missing, _ = standings(paper[NAME], everything, everything.published(paper))
     means = {
-        model: np.array([np.mean([r.accuracy for r in made if r.key.seeds.split == split]) for split in split_seeds("test", 200)])
+        model: np.array(
+            [np.mean([r.accuracy for r in made if r.key.seeds.split == split]) for split in split_seeds("test", 200)]
+        )
         for model, made in rows.items()
-    }  # fmt: skip
+    }
     gap = 100 * (means["appnp"] - means["gcn"])
     interval = stats.ttest_rel(100 * means["appnp"], 100 * means["gcn"]).confidence_interval()
     assert missing == []

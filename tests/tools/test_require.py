@@ -149,9 +149,14 @@ def checks(tmp_path: Path, *, answer: str | None, ci: str | None = None, data: b
         os.write(ours, f"{answer}\n{answer}\n".encode())
     bash = shutil.which("bash") or "/bin/bash"
     done = subprocess.run(
-        [bash, place / ".ci" / "run"], env=environment, stdin=subprocess.DEVNULL if answer is None else theirs,
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        [bash, place / ".ci" / "run"],
+        env=environment,
+        stdin=subprocess.DEVNULL if answer is None else theirs,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     os.close(ours)
     os.close(theirs)
     assert done.returncode == 0, done.stderr

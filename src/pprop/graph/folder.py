@@ -318,9 +318,16 @@ def write_folder(graph: Graph, path: str | PathLike[str], *, replace: bool = Fal
             arrays = _write_arrays(graph, new)
             width = None if graph.feature_shape is None else graph.feature_shape[1]
             write_manifest(
-                new, arrays, directed=graph.directed, edges=graph.n_edges, feature_columns=width,
-                class_names=graph.class_names, name=graph.name, recommended=graph.recommended, recipe=graph.recipe,
-            )  # fmt: skip
+                new,
+                arrays,
+                directed=graph.directed,
+                edges=graph.n_edges,
+                feature_columns=width,
+                class_names=graph.class_names,
+                name=graph.name,
+                recommended=graph.recommended,
+                recipe=graph.recipe,
+            )
     except TakenError:
         raise
     except OSError as error:

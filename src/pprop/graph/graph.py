@@ -132,10 +132,19 @@ class Graph(Derived, Exchange):
         Graph(2 nodes, 1 edges, directed)
         """
         return cls._of_matrix(
-            adjacency, directed, features=features, labels=labels, ids=ids, class_names=class_names,
-            feature_names=feature_names, name=name, recommended=recommended, recipe=recipe, scaling=scaling,
+            adjacency,
+            directed,
+            features=features,
+            labels=labels,
+            ids=ids,
+            class_names=class_names,
+            feature_names=feature_names,
+            name=name,
+            recommended=recommended,
+            recipe=recipe,
+            scaling=scaling,
             new_labels=True,
-        )  # fmt: skip
+        )
 
     @classmethod
     def _of_matrix(cls, adjacency: object, directed: bool, *, new_labels: bool, **fields: Any) -> Graph:

@@ -89,10 +89,22 @@ def predict(
         table.mapInArrow(NetworkRows(shared, len(classes)), fields).write.mode("overwrite").parquet(str(logits))
     by_steps = isinstance(propagation.solver, PowerIteration)
     spread = propagate(
-        edges, str(logits), propagation.alpha, propagation.solver.steps if by_steps else None, None if by_steps else TOL,
-        propagation.normalization, propagation.self_loops, work=folder, source=source, target=target, weight=weight,
-        directed=directed, memory=memory, progress=progress, say=say,
-    )  # fmt: skip
+        edges,
+        str(logits),
+        propagation.alpha,
+        propagation.solver.steps if by_steps else None,
+        None if by_steps else TOL,
+        propagation.normalization,
+        propagation.self_loops,
+        work=folder,
+        source=source,
+        target=target,
+        weight=weight,
+        directed=directed,
+        memory=memory,
+        progress=progress,
+        say=say,
+    )
     return _classified(spread, names, classes, id_column, kind)
 
 

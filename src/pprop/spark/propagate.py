@@ -129,15 +129,29 @@ def propagate(
     tasks = check_int(tasks, "tasks", FUNCTION, low=1) if tasks is not None else None
     room = check_int(memory, "memory", FUNCTION, low=1) if memory is not None else int(_SHARE * executors.memory)
     facts = {
-        "graph": graph.fingerprint, "predictions": given.digest, "columns": list(given.names), "alpha": alpha,
-        "normalization": normalization, "self_loops": self_loops, "tol": tol, "steps": None if tol else count,
-    }  # fmt: skip
+        "graph": graph.fingerprint,
+        "predictions": given.digest,
+        "columns": list(given.names),
+        "alpha": alpha,
+        "normalization": normalization,
+        "self_loops": self_loops,
+        "tol": tol,
+        "steps": None if tol else count,
+    }
     known = Progress(folder, facts)
     plan = known.report.get("plan") or _plan(graph, len(given.names), dtype, room, tasks, executors)
     job = Work(
-        folder, graph.path.absolute(), graph.n_nodes, len(given.names), dtype, alpha, normalization, self_loops,
-        graph.directed, *plan,
-    )  # fmt: skip
+        folder,
+        graph.path.absolute(),
+        graph.n_nodes,
+        len(given.names),
+        dtype,
+        alpha,
+        normalization,
+        self_loops,
+        graph.directed,
+        *plan,
+    )
     if not known.has("values"):
         _say_plan(job, graph, room, executors, tell)
         check_disk(folder, 4 * job.state_bytes)

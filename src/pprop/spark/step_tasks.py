@@ -202,7 +202,14 @@ def _batch(**values: Any) -> RecordBatch:
     pa = arrow()
 
     types = {
-        "chunk": pa.int32(), "place": pa.int64(), "first": pa.int64(), "rows": pa.int32(), "panel": pa.binary(),
-        "changed": pa.binary(), "size": pa.binary(), "written": pa.int64(), "seconds": pa.float64(),
-    }  # fmt: skip
+        "chunk": pa.int32(),
+        "place": pa.int64(),
+        "first": pa.int64(),
+        "rows": pa.int32(),
+        "panel": pa.binary(),
+        "changed": pa.binary(),
+        "size": pa.binary(),
+        "written": pa.int64(),
+        "seconds": pa.float64(),
+    }
     return pa.RecordBatch.from_pydict({name: pa.array([values.get(name)], kind) for name, kind in types.items()})

@@ -85,9 +85,20 @@ def train(
     estimator = APPNPClassifier(later, alpha=POSITIVE_ALPHA.check(alpha, FUNCTION), neighbours=neighbours, **settings)
     folder = work_folder(spark, work, FUNCTION)
     rows = ppr_topk(
-        edges, labelled, alpha, eps, neighbours, estimator.normalization, estimator.self_loops, work=folder,
-        source=source, target=target, weight=weight, directed=directed, say=say,
-    )  # fmt: skip
+        edges,
+        labelled,
+        alpha,
+        eps,
+        neighbours,
+        estimator.normalization,
+        estimator.self_loops,
+        work=folder,
+        source=source,
+        target=target,
+        weight=weight,
+        directed=directed,
+        say=say,
+    )
     found = rows.toArrow()
     if not len(found):
         raise InputError(f"No node has a class in the column {label_column!r}.")

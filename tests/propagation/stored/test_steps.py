@@ -78,9 +78,15 @@ def test_steps_from_disk_are_those_of_propagate(
 ):
     graph, H = graph_of(directed, weighted), predictions_of(N)
     found = propagate_folder(
-        stored(graph, tmp_path), mapped(H, tmp_path / "H.npy"), 0.15, 6, normalization, self_loops, memory=MEMORY,
+        stored(graph, tmp_path),
+        mapped(H, tmp_path / "H.npy"),
+        0.15,
+        6,
+        normalization,
+        self_loops,
+        memory=MEMORY,
         block_entries=100,
-    )  # fmt: skip
+    )
     expected = propagate(graph, H.astype(np.float64), 0.15, PowerIteration(6), normalization, self_loops)
     np.testing.assert_allclose(found.values, expected, atol=TOLERANCE * np.abs(expected).max(), rtol=0)
     assert found.values.dtype == np.float32

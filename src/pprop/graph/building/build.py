@@ -124,10 +124,19 @@ def build_graph(
     if beside is not None:
         _check_order("features", beside, known=nodes is not None)
     columns = TableColumns(
-        FUNCTION, features=beside, source=source, target=target, weight=weight, directed=directed, id_column=id_column,
-        label_column=label_column, label_kind=label_kind, feature_columns=feature_columns,
-        missing_labels=missing_labels, unknown_nodes=unknown_nodes,
-    )  # fmt: skip
+        FUNCTION,
+        features=beside,
+        source=source,
+        target=target,
+        weight=weight,
+        directed=directed,
+        id_column=id_column,
+        label_column=label_column,
+        label_kind=label_kind,
+        feature_columns=feature_columns,
+        missing_labels=missing_labels,
+        unknown_nodes=unknown_nodes,
+    )
     folder = check_target(out, "out", FUNCTION, replace=check_bool(replace, "replace", FUNCTION))
     files = [edges] if isinstance(edges, str | PathLike) else list(edges)
     if not files:
@@ -149,9 +158,18 @@ def build_graph(
     if count is not None and features is not None and str(features).lower().endswith(".npy"):
         feature_file(features, count, budget)  # of the right shape, before any work
     build = Build(
-        stream, table, count, columns, features, labels,
-        table_name(stream.files[0]) if name is None else name, budget, progress, say or _silent, replace,
-    )  # fmt: skip
+        stream,
+        table,
+        count,
+        columns,
+        features,
+        labels,
+        table_name(stream.files[0]) if name is None else name,
+        budget,
+        progress,
+        say or _silent,
+        replace,
+    )
     with disk_errors(folder, folder.with_name(f".{folder.name}.build")):
         begin = check_bool(restart, "restart", FUNCTION)
         with (
