@@ -60,6 +60,16 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def any_of(names: Sequence[str]) -> str:
+    """Return names as alternatives.
+
+    >>> any_of(["a"]), any_of(["a", "b", "c"])
+    ('a', 'a, b or c')
+    """
+    *most, last = names
+    return f"{', '.join(most)} or {last}" if most else last
+
+
 def listed(items: Sequence[object], most: int = 5) -> str:
     """Return the first items, and how many more there are.
 
@@ -207,8 +217,7 @@ def check_choice(
     """
     if isinstance(value, str) and value in choices:
         return value
-    *most, last = [repr(choice) for choice in choices]
-    expected = f"one of {', '.join(most)} or {last}" if most else last
+    expected = f"{'one of ' if len(choices) > 1 else ''}{any_of([repr(choice) for choice in choices])}"
     reject(parameter, function, expected, describe(value), remedy=remedy, error=error)
 
 

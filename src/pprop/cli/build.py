@@ -10,7 +10,7 @@ import typer
 from pprop._errors import PpropError
 from pprop._validate import counted
 from pprop.cli.graphs import TABLES, Tables
-from pprop.cli.output import Session, check_folder
+from pprop.cli.output import Session, UsageError, check_folder
 from pprop.cli.verbs import ForceOption, option, out_option, verb
 
 FolderTables = Annotated[Tables, {"degree", "structure"}]
@@ -56,7 +56,7 @@ def build(
     from pprop.graph.folder_manifest import FILES, manifest_fields
 
     if tables.files and feature_file is not None:
-        raise typer.BadParameter("--feature-file is in place of --features: leave one of them out.")
+        raise UsageError("--feature-file is in place of --features: leave one of them out.")
     check_folder(out, names=FILES, force=force)
     out.parent.mkdir(parents=True, exist_ok=True)
 

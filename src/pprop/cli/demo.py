@@ -13,7 +13,7 @@ from pprop.cli.graphs import example_input
 from pprop.cli.models import write_artefact, write_figure
 from pprop.cli.output import Session, check_folder, columns, new_folder
 from pprop.cli.splits import class_names, own_split
-from pprop.cli.verbs import DeviceOption, VerboseOption, option, setting, verb
+from pprop.cli.verbs import DeviceOption, VerboseOption, at_least, option, setting, verb
 from pprop.settings import DEVICE, MAX_EPOCHS, PATIENCE, SCALING, STOPPING
 
 if TYPE_CHECKING:
@@ -39,7 +39,10 @@ def demo(
     session: Session,
     out: Annotated[Path, option("Folder for the figure, the model and the numbers.", metavar="DIR")] = FOLDER,
     splits: Annotated[
-        int, option("Number of random divisions of the labelled recipes into training, validation and test.", min=1)
+        int,
+        option(
+            "Number of random divisions of the labelled recipes into training, validation and test.", rule=at_least(1)
+        ),
     ] = 5,
     patience: Annotated[int, setting(PATIENCE)] = PATIENCE.default,
     max_epochs: Annotated[int, setting(MAX_EPOCHS)] = MAX_EPOCHS.default,

@@ -10,7 +10,7 @@ import typer
 
 from pprop.cli.graphs import GraphInput, OtherGraphOption, named_positions
 from pprop.cli.models import ModelArgument, load_model
-from pprop.cli.output import Session, check_file, columns, new_file
+from pprop.cli.output import Session, UsageError, check_file, columns, new_file
 from pprop.cli.verbs import at_least, option, verb, within
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def explain(
     check_file(plot, force=force, formats=[".png", ".svg"], option="--plot")
     if plot is not None:
         if len(nodes) != 1:
-            raise typer.BadParameter(f"--plot draws one node, and {len(nodes)} are given.")
+            raise UsageError(f"--plot draws one node, and {len(nodes)} are given.")
         from pprop.study.figures.style import check_drawing
 
         check_drawing()

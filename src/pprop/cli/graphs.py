@@ -12,6 +12,7 @@ import typer
 
 from pprop._errors import InputError, Remedy
 from pprop._validate import listed, nearest
+from pprop.cli.output import UsageError
 from pprop.cli.verbs import Options, option
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class Tables(Options):
         for text in self.column or ():
             name, equals, kind = text.rpartition("=")
             if not equals or not name:
-                raise typer.BadParameter(f"--column takes NAME=KIND, such as zip=category, not {text!r}.")
+                raise UsageError(f"--column takes NAME=KIND, such as zip=category, not {text!r}.")
             found[name] = kind
         return found
 
@@ -150,7 +151,7 @@ class Tables(Options):
     def feature_columns(self) -> str | tuple[str, ...] | dict[str, str]:
         """What `read_edges` takes: "auto", names, or a mapping from names to kinds."""
         if self.named and self.kinds:
-            raise typer.BadParameter(
+            raise UsageError(
                 "Give --features (the columns to use) or --column (how to use some), not both: "
                 "--column NAME=unused leaves a column out."
             )
@@ -196,7 +197,7 @@ class GraphInput:
             words := [word for word in given.words() if word.startswith("--") and word != "--structure"]
         ):
             why = f"belongs to a graph of your own, and {self.graph!r} is a dataset with all of that inside"
-            raise typer.BadParameter(f"{words[0]} {why}.")
+            raise UsageError(f"{words[0]} {why}.")
         needs = {
             "--label-column": given.label_column,
             "--features": given.features,
@@ -207,10 +208,10 @@ class GraphInput:
             if self.is_table and given.nodes is None and value:
                 what = "adds a column to" if name == "--degree" else "names columns of"
                 more = " --structure degree makes features of the graph alone." if name == "--degree" else ""
-                raise typer.BadParameter(f"{name} {what} a node table: add --nodes FILE.{more}")
+                raise UsageError(f"{name} {what} a node table: add --nodes FILE.{more}")
         for name in ("--features", "--column", "--degree"):
             if given.structure is not None and needs[name]:
-                raise typer.BadParameter(f"--structure takes the place of columns: leave {name} out.")
+                raise UsageError(f"--structure takes the place of columns: leave {name} out.")
 
     @property
     def path(self) -> Path | None:

@@ -15,7 +15,7 @@ import typer
 
 from pprop._errors import InputError, MismatchError
 from pprop.cli.graphs import GraphInput, Structure
-from pprop.cli.output import Session, new_file
+from pprop.cli.output import Session, UsageError, new_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,7 +60,7 @@ def _check_files(recipe: Recipe, origin: GraphInput) -> None:
             text += (
                 f" --features has {', '.join(others)}, which the model does not know: files are found by their names."
             )
-        raise typer.BadParameter(text)
+        raise UsageError(text)
 
 
 def load_model(
@@ -77,9 +77,7 @@ def load_model(
         origin = origin.like(source)
         recipe = saved_recipe(folder) if origin.is_table else None
         if recipe is not None and recipe.used and origin.tables.nodes is None and origin.tables.structure is None:
-            raise typer.BadParameter(
-                f"The model reads {', '.join(map(repr, recipe.used))} of a node table: add --nodes FILE."
-            )
+            raise UsageError(f"The model reads {', '.join(map(repr, recipe.used))} of a node table: add --nodes FILE.")
         if recipe is not None:
             _check_files(recipe, origin)
         graph = origin.read(recipe)

@@ -19,7 +19,7 @@ from typing import IO, Any, Literal, Self, cast, final
 import typer
 
 from pprop._compiling import COMPILING, compiling
-from pprop._errors import PYTHON, FormatError, PpropError, TakenError, Words, sentence_of
+from pprop._errors import PYTHON, FormatError, InputError, PpropError, SeveralErrors, TakenError, Words, sentence_of
 
 EXIT_CODES = {
     0: "done",
@@ -31,7 +31,28 @@ EXIT_CODES = {
     130: "interrupted with Ctrl-C",
     141: "standard output was closed early, as by head",
 }
-UNEXPECTED, BAD_INPUT, FILES, UNFINISHED, INTERRUPTED, CLOSED = 1, 3, 4, 5, 130, 141
+UNEXPECTED, USAGE, BAD_INPUT, FILES, UNFINISHED, INTERRUPTED, CLOSED = 1, 2, 3, 4, 5, 130, 141
+
+
+@final
+class UsageError(InputError):
+    """The words of a command do not go together."""
+
+    @classmethod
+    def of(cls, error: PpropError) -> Self:
+        """Return an error about a value as one about a word that is no such value."""
+        return cls(
+            parameter=error.parameter,
+            function=error.function,
+            expected=error.expected,
+            found=error.found,
+            remedies=error.remedies,
+        )
+
+
+@final
+class FileError(PpropError):
+    """A file cannot be read or written: what the system said, among other errors."""
 
 
 def columns(headings: Sequence[str], rows: Sequence[Sequence[object]], left: Sequence[int] = (0,)) -> str:
@@ -80,6 +101,7 @@ class Session:
         self._warnings = warnings.catch_warnings()
         self._compiling = compiling.telling(lambda: self.say(COMPILING))
         self._cautions: set[str] = set()
+        self._errors: list[PpropError | OSError] = []
 
     def say(self, text: str) -> None:
         """Print a line on standard error."""
@@ -92,6 +114,21 @@ class Session:
         end = "" if line.endswith("\n") or not line else "\n"
         # in pieces: not every system tells a writer in the middle of one that the reader has gone
         sys.stdout.writelines(f"{line}{end}".splitlines(keepends=True))
+
+    def note(self, error: PpropError | OSError) -> None:
+        """Note what is wrong with the call, to be printed with all else that is."""
+        self._errors.append(error)
+
+    def settle(self) -> None:
+        """Raise what was noted, as one error: first what is wrong with the words of the command."""
+        errors = [FileError(_sentence_of(each)) if isinstance(each, OSError) else each for each in self._errors]
+        match sorted(errors, key=lambda one: _code_of(one) != USAGE):
+            case []:
+                return
+            case [_]:
+                raise self._errors[0]
+            case several:
+                raise SeveralErrors(errors=several)
 
     def keep(self, path: Path) -> None:
         """Note that `path` is complete, for the sentence after Ctrl-C."""
@@ -140,13 +177,14 @@ class Session:
                 kept = ", ".join(repr(str(path)) for path in self._kept)
                 return INTERRUPTED, f"Interrupted. {f'Kept: {kept}.' if kept else 'Nothing was written.'}"
             case PpropError():
-                of_files = isinstance(error, TakenError) or _disk_is_full(error)
-                return FILES if of_files else BAD_INPUT, error.sentence(self.words)
-            case OSError(strerror=str(reason), filename=str(name)):
-                return FILES, f"Cannot read or write {name!r}: {reason}."
+                code, sentence = _code_of(error), error.sentence(self.words)
+                if code == USAGE:
+                    several = isinstance(error, SeveralErrors)
+                    sentence = f"{sentence}{chr(10) if several else ' '}Try: {self.verb} --help"
+                return code, sentence
             case OSError():
-                return FILES, str(error)
-            case typer.BadParameter() | typer.Exit() | typer.Abort() | SystemExit() | GeneratorExit():
+                return FILES, _sentence_of(error)
+            case typer.Exit() | typer.Abort() | SystemExit() | GeneratorExit():
                 return None, ""
             case _:
                 hint = "" if self._debug else " Run it again with --debug to see where."
@@ -157,6 +195,26 @@ class Session:
         with suppress(OSError, ValueError):  # the interpreter flushes once more when it exits
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(CLOSED)
+
+
+def _code_of(error: PpropError) -> int:
+    """Return the exit code of an error; of several, the first one's."""
+    match error:
+        case SeveralErrors(errors=(first, *_)):
+            return _code_of(first)
+        case UsageError():
+            return USAGE
+        case FileError() | TakenError():
+            return FILES
+        case _:
+            return FILES if _disk_is_full(error) else BAD_INPUT
+
+
+def _sentence_of(error: OSError) -> str:
+    """Return what the system, or a check of this package, said of a file."""
+    if isinstance(error.strerror, str) and isinstance(error.filename, str):
+        return f"Cannot read or write {error.filename!r}: {error.strerror}."
+    return str(error)
 
 
 def _disk_is_full(error: BaseException | None) -> bool:

@@ -7,8 +7,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
-import typer
-
 from pprop._validate import counted
 from pprop.cli.graphs import GraphInput, Tables
 from pprop.cli.models import (
@@ -20,7 +18,7 @@ from pprop.cli.models import (
     prediction_tables,
     write_table,
 )
-from pprop.cli.output import Session, check_file
+from pprop.cli.output import Session, UsageError, check_file
 from pprop.cli.verbs import ForceOption, option, out_option, verb
 
 
@@ -57,18 +55,16 @@ def predict(
     Use --scale to keep the logits of all nodes in a file instead of memory.
     """
     if tables.named:
-        raise typer.BadParameter(
-            f"The model knows its columns: --features takes .npy files alone, not {tables.named[0]!r}."
-        )
+        raise UsageError(f"The model knows its columns: --features takes .npy files alone, not {tables.named[0]!r}.")
     check_file(out, force=force, formats=FORMATS)
     if graph is None and tables != Tables():
-        raise typer.BadParameter("The options of a graph (--nodes, --source, --weight and so on) describe a --graph.")
+        raise UsageError("The options of a graph (--nodes, --source, --weight and so on) describe a --graph.")
     origin = None if graph is None else GraphInput(graph, tables)
     with ExitStack() as stack:
         logits = None
         if scale:
             if out is None:
-                raise typer.BadParameter("--scale needs --out FILE: what it is for is too long to print.")
+                raise UsageError("--scale needs --out FILE: what it is for is too long to print.")
             out.parent.mkdir(parents=True, exist_ok=True)
             logits = Path(stack.enter_context(TemporaryDirectory(dir=out.parent, prefix=".pprop-")), "logits.npy")
         fitted = load_model(model, origin, session, "Nothing is known about the accuracy on it.", logits)

@@ -12,7 +12,7 @@ from pprop._errors import FormatError, InputError
 from pprop._validate import check_choice, counted, listed
 from pprop.cli.graphs import GraphArgument, GraphInput, StructureTables
 from pprop.cli.models import FORMATS, Column, csv_text, write_table
-from pprop.cli.output import Session, check_file, new_file, picked
+from pprop.cli.output import Session, UsageError, check_file, new_file, picked
 from pprop.cli.verbs import BackendOption, ForceOption, option, out_option, setting, verb, within
 from pprop.settings import ALPHA, BACKEND, NORMALIZATION, STEPS
 
@@ -71,12 +71,12 @@ def propagate(
     PREDICTIONS in their order.
     """
     if sum((exact, steps is not None, solver is not None)) > 1:
-        raise typer.BadParameter("Give one of --steps, --exact and --solver: they are different ways to compute.")
+        raise UsageError("Give one of --steps, --exact and --solver: they are different ways to compute.")
     if tol is not None and solver is None:
-        raise typer.BadParameter("--tol needs --solver chebyshev, cg or contraction.")
+        raise UsageError("--tol needs --solver chebyshev, cg or contraction.")
     check_file(out, force=force, formats=NUMBERS)
     if out is None and session.json:
-        raise typer.BadParameter("--json needs --out FILE for the numbers.")
+        raise UsageError("--json needs --out FILE for the numbers.")
     known = GraphInput(graph, tables).read()
     rows = read_rows(predictions, known, tables.id_column, columns, session)
 
@@ -161,7 +161,7 @@ def read_rows(path: Path, graph: Graph, id_column: str, columns: str | None, ses
     if path.suffix.lower() != ".npy":
         return _read_table(path, graph, id_column, columns, session)
     if columns is not None:
-        raise typer.BadParameter("--columns names columns, and an .npy file has no names.")
+        raise UsageError("--columns names columns, and an .npy file has no names.")
     import numpy as np
 
     try:  # nothing is unpickled, and the size is checked against the header before memory is taken

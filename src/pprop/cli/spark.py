@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import typer
 
-from pprop.cli.output import Session, check_folder
+from pprop.cli.output import Session, UsageError, check_folder
 from pprop.cli.verbs import AlphaOption, ForceOption, Options, examples, make_app, option, out_option, verb
 from pprop.settings import NORMALIZATION, POSITIVE_ALPHA, STEPS
 
@@ -206,7 +206,7 @@ def train(
 def _check_out(out: Path, *, force: bool) -> None:
     """Refuse an output that is there before the work begins."""
     if out.exists() and not force:
-        raise typer.BadParameter(f"{str(out)!r} is there already. Give another folder, or --force to replace it.")
+        raise UsageError(f"{str(out)!r} is there already. Give another folder, or --force to replace it.")
 
 
 def _write(session: Session, found: Any, out: Path, *, force: bool, **record: Any) -> None:

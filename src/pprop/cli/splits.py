@@ -6,11 +6,10 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
 
-import typer
-
 from pprop._errors import FormatError, InputError
 from pprop._validate import check_float, check_int, listed
 from pprop.cli.graphs import GraphInput
+from pprop.cli.output import UsageError
 from pprop.cli.verbs import Options, at_least, option, within
 from pprop.settings import STOPPING
 
@@ -69,13 +68,13 @@ class SplitOptions(Options):
             why = "belongs to a dataset; a graph of your own has --test, --stopping and --seed"
         for name in wrong:
             if getattr(self, name) is not None:
-                raise typer.BadParameter(f"--{name.replace('_', '-')} {why}.")
+                raise UsageError(f"--{name.replace('_', '-')} {why}.")
         if self.split_column is not None and origin.tables.nodes is None:
-            raise typer.BadParameter("--split-column names a column of a node table: add --nodes FILE.")
+            raise UsageError("--split-column names a column of a node table: add --nodes FILE.")
         if self.split_column is not None and self.test is not None:
-            raise typer.BadParameter("--split-column says which nodes test; leave --test out.")
+            raise UsageError("--split-column says which nodes test; leave --test out.")
         if self.split_column is None and self.test_fold is not None:
-            raise typer.BadParameter("--test-fold is a value of the column that --split-column names: add it.")
+            raise UsageError("--test-fold is a value of the column that --split-column names: add it.")
         if self.split_column is None and self._test + self._stopping >= 1:
             raise InputError(
                 f"--test {self._test:g} and --stopping {self._stopping:g} leave no nodes for training: together they must "

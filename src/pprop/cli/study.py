@@ -13,10 +13,10 @@ import typer
 
 from pprop._validate import counted
 from pprop.cli.graphs import GraphInput, Tables
-from pprop.cli.output import BAD_INPUT, UNEXPECTED, UNFINISHED, Session, columns, picked
+from pprop.cli.output import BAD_INPUT, UNEXPECTED, UNFINISHED, Session, UsageError, columns, picked
 from pprop.cli.study_jobs import model_jobs, named_jobs, read_own_graph
 from pprop.cli.study_outcome import outcome_record, outcome_text
-from pprop.cli.verbs import DeviceOption, examples, make_app, option, verb
+from pprop.cli.verbs import DeviceOption, at_least, examples, make_app, option, verb
 from pprop.settings import DEVICE
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def run(
     ] = None,
     tables: Annotated[Tables, {"weight", "directed"}],  # a study ignores both
     out: Annotated[Path, option("Folder of the study; may have rows.", metavar="DIR")] = Path("study"),
-    runs: Annotated[int | None, option("Runs of each cell.  [default: all]", metavar="N", min=1)] = None,
+    runs: Annotated[int | None, option("Runs of each cell.  [default: all]", metavar="N", rule=at_least(1))] = None,
     device: DeviceOption = DEVICE.default,
     time_limit: Annotated[float | None, option("End after so many minutes.", metavar="MIN")] = None,
     model: Annotated[str | None, option("Your own model: a function of the graph.", metavar="MODULE:FUNCTION")] = None,
@@ -94,21 +94,19 @@ def run(
     """
     wrong = not names or dataset is not None if model is None else bool(names) or (dataset is None) == (graph is None)
     if wrong:
-        raise typer.BadParameter("Give names of experiments, or --model together with either --dataset or --graph.")
+        raise UsageError("Give names of experiments, or --model together with either --dataset or --graph.")
     if graph is None and tables.words():
-        raise typer.BadParameter(f"{tables.words()[0]} belongs to a graph of your own: add --graph.")
+        raise UsageError(f"{tables.words()[0]} belongs to a graph of your own: add --graph.")
     if graph is not None and any(name.endswith(".toml") for name in names or []):
-        raise typer.BadParameter(
-            "--graph takes names of experiments and groups; a .toml file names its dataset itself."
-        )
+        raise UsageError("--graph takes names of experiments and groups; a .toml file names its dataset itself.")
     if model is not None and ":" not in model:
-        raise typer.BadParameter(f"--model takes module:function, not {model!r}.")
+        raise UsageError(f"--model takes module:function, not {model!r}.")
     if time_limit is not None and not 0 < time_limit < math.inf:
-        raise typer.BadParameter(f"--time-limit takes minutes, more than 0, not {time_limit:g}.")
+        raise UsageError(f"--time-limit takes minutes, more than 0, not {time_limit:g}.")
     if device not in ("cpu", "cuda"):
-        raise typer.BadParameter(f"--device takes cpu or cuda, not {device!r}.")
+        raise UsageError(f"--device takes cpu or cuda, not {device!r}.")
     if out.exists() and not out.is_dir():
-        raise typer.BadParameter(f"--out takes a folder, and {str(out)!r} is a file.")
+        raise UsageError(f"--out takes a folder, and {str(out)!r} is a file.")
 
     from pprop.study.experiment_folder import keep_experiment
     from pprop.study.graphs import keep_graph

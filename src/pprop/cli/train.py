@@ -11,13 +11,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
 
-import typer
-
 from pprop import settings
 from pprop._validate import reject
 from pprop.cli.graphs import GraphArgument, GraphInput, Tables
 from pprop.cli.models import FILES, write_artefact
-from pprop.cli.output import Session, check_folder, new_folder
+from pprop.cli.output import Session, UsageError, check_folder, new_folder
 from pprop.cli.splits import SplitOptions, class_names
 from pprop.cli.training_report import Report, column_lines, columns_of_tables, overview
 from pprop.cli.verbs import (
@@ -30,6 +28,7 @@ from pprop.cli.verbs import (
     check_machine,
     option,
     out_option,
+    read_numbers,
     setting,
     verb,
 )
@@ -83,10 +82,19 @@ _PAPERS_ALPHA = f"the paper's for the graph, or {settings.ALPHA.default}"
 _CHOICE = "appnp-cv: " + ",".join(map(str, settings.ALPHAS.default))
 
 
-def _of(declared: settings.Setting[Any], default: object = None, name: str = "") -> Any:
+def _read_alphas(text: str, option: str) -> tuple[float, ...]:
+    return read_numbers(text, option, float)
+
+
+def _read_widths(text: str, option: str) -> float | tuple[float, ...]:
+    widths = read_numbers(text, option, int)
+    return widths[0] if len(widths) == 1 else widths
+
+
+def _of(declared: settings.Setting[Any], default: object = None, name: str = "", **more: Any) -> Any:
     """Return the option of a setting that not every model has; its help begins with those models."""
     default = declared.default if default is None else default
-    return setting(declared, f"  [default: {default}]", f"{', '.join(_OWNERS[name or declared.name])}: ")
+    return setting(declared, f"  [default: {default}]", f"{', '.join(_OWNERS[name or declared.name])}: ", **more)
 
 
 @final
@@ -104,7 +112,7 @@ class ModelOptions(Options):
     ] = None
     tol: Annotated[float | None, _of(settings.TOL)] = None
     solver: Annotated[str | None, _of(settings.SOLVER)] = None
-    alphas: Annotated[str | None, _of(settings.ALPHAS, _CHOICE)] = None
+    alphas: Annotated[str | None, _of(settings.ALPHAS, _CHOICE, reads=_read_alphas)] = None
     runs: Annotated[int | None, _of(settings.N_RUNS, name="runs")] = None
     members: Annotated[int | None, _of(settings.MEMBERS)] = None
     rounds: Annotated[int | None, _of(settings.ROUNDS)] = None
@@ -128,11 +136,11 @@ class ModelOptions(Options):
                 *most, last = _OWNERS[name]
                 owners = f"{', '.join(most)} and {last}" if most else last
                 reason = why.get(name, f"{self.model} has none")
-                raise typer.BadParameter(f"--{name.replace('_', '-')} belongs to {owners}; {reason}.")
+                raise UsageError(f"--{name.replace('_', '-')} belongs to {owners}; {reason}.")
         if {"alpha", "alphas"} <= set(given):
-            raise typer.BadParameter("Give one of --alpha and --alphas.")
+            raise UsageError("Give one of --alpha and --alphas.")
         if "alphas" in given:
-            given["alphas"] = read_numbers(given["alphas"], "alphas", float)
+            given["alphas"] = _read_alphas(given["alphas"], "alphas")
         # the ensemble takes one alpha or several under one name
         names = {"runs": "n_runs"} | ({"alphas": "alpha"} if self.model is ModelName.APPNP_ENSEMBLE else {})
         return {names.get(name, name): value for name, value in given.items()}
@@ -168,7 +176,9 @@ class TrainingOptions(Options):
     """The network and its training; these options have the names of the settings of all classifiers."""
 
     panel: ClassVar[str] = "Training"
-    hidden: Annotated[str, setting(settings.HIDDEN, " Several are written 64,32.")] = str(settings.HIDDEN.default)
+    hidden: Annotated[str, setting(settings.HIDDEN, " Several are written 64,32.", reads=_read_widths)] = str(
+        settings.HIDDEN.default
+    )
     dropout: Annotated[float, setting(settings.DROPOUT, " Also on the propagation, except with solved-ppnp.")] = (
         settings.DROPOUT.default
     )
@@ -190,17 +200,14 @@ class TrainingOptions(Options):
     device: DeviceOption = settings.DEVICE.default
 
     def check(self) -> None:
-        """Refuse widths, weights and a machine that cannot be, before any table is read."""
-        widths = read_numbers(self.hidden, "hidden", int)
-        settings.HIDDEN.check(widths[0] if len(widths) == 1 else widths, "train")
+        """Refuse weights and a machine that cannot be, before any table is read."""
         _check_class_weights(self.class_weight)
         check_machine(self.backend, self.device)
 
     def arguments(self, classes: Sequence[object], *, own: bool) -> dict[str, Any]:
         """Return the arguments of a classifier of these classes, for a graph of the user's own or a dataset."""
-        widths = read_numbers(self.hidden, "hidden", int)
         return vars(self) | {
-            "hidden": widths[0] if len(widths) == 1 else widths,
+            "hidden": _read_widths(self.hidden, "hidden"),
             "class_weight": _class_weights(self.class_weight, classes),
             "criterion": self.criterion or ("plateau" if own else settings.CRITERION.default),
         }
@@ -217,9 +224,7 @@ def _check_class_weights(text: str | None) -> None:
         or not 0 < last < math.inf
         or any(other is not None and not 0 < other < math.inf for other in others)
     ):
-        raise typer.BadParameter(
-            f"--class-weight takes balanced or CLASS=WEIGHT,... with weights above 0. Got {text!r}."
-        )
+        raise UsageError(f"--class-weight takes balanced or CLASS=WEIGHT,... with weights above 0. Got {text!r}.")
 
 
 def _number(text: str) -> float | None:
@@ -248,7 +253,7 @@ def _class_weights(text: str | None, classes: Sequence[object]) -> str | dict[ob
             waiting += ","
     if waiting:
         known = ", ".join(map(repr, by_name))
-        raise typer.BadParameter(f"--class-weight takes balanced or CLASS=WEIGHT,... of {known}. Got {waiting[:-1]!r}.")
+        raise UsageError(f"--class-weight takes balanced or CLASS=WEIGHT,... of {known}. Got {waiting[:-1]!r}.")
     return found
 
 
@@ -301,7 +306,7 @@ def train(
     split.check(origin)
     if scale:
         if model.model is not ModelName.APPNP:
-            raise typer.BadParameter(f"--scale trains appnp alone: leave out --scale or --model {model.model}.")
+            raise UsageError(f"--scale trains appnp alone: leave out --scale or --model {model.model}.")
         no_baselines = True
         if model.neighbours is None:
             model = replace(model, neighbours=_SCALE_NEIGHBOURS)
@@ -371,16 +376,3 @@ def _fit(
     # unknown labels are out already, and a class may be named NA
     fit = kind(graph, **shared, **own).fit
     return fit(split.train, labels[split.train], stopping=pair, missing_labels=())
-
-
-def read_numbers(text: str, option: str, kind: type[int] | type[float]) -> tuple[float, ...]:
-    """Return numbers that are typed with commas between them.
-
-    >>> read_numbers("64,32", "hidden", int)
-    (64, 32)
-    """
-    try:
-        return tuple(kind(number) for number in text.split(","))
-    except ValueError:
-        noun = "integers" if kind is int else "numbers"
-        raise typer.BadParameter(f"--{option} takes {noun} separated by commas, not {text!r}.") from None

@@ -10,14 +10,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from pprop._errors import InputError
 from pprop._optional import check_installed
 from pprop._validate import counted
 from pprop.cli.graphs import GraphArgument, GraphInput, Tables
 from pprop.cli.models import FILES, write_artefact
-from pprop.cli.output import Session, columns, new_folder, picked
+from pprop.cli.output import Session, UsageError, columns, new_folder, picked
 from pprop.cli.splits import SplitOptions, class_names
 from pprop.cli.training_report import overview
 from pprop.cli.verbs import (
@@ -83,7 +81,7 @@ def tune(
     """
     origin = GraphInput(graph, tables)
     if time_limit is not None and not 0 < time_limit < math.inf:
-        raise typer.BadParameter(f"--time-limit takes minutes, more than 0, not {time_limit:g}.")
+        raise UsageError(f"--time-limit takes minutes, more than 0, not {time_limit:g}.")
     split.check(origin)
     check_installed("optuna", extra="tune", purpose="Tuning")
     check_machine(backend, device)
@@ -163,7 +161,7 @@ def read_setting(text: str) -> tuple[str, Any]:
     name, found, values = text.partition("=")
     name = name.strip().replace("-", "_")
     if not found or name not in IN_SHELL:
-        raise typer.BadParameter(f"--space takes SETTING=VALUES, SETTING one of {', '.join(IN_SHELL)}, not {text!r}.")
+        raise UsageError(f"--space takes SETTING=VALUES, SETTING one of {', '.join(IN_SHELL)}, not {text!r}.")
     try:
         if ":" in values:
             low, high, *log = values.split(":")
@@ -174,7 +172,7 @@ def read_setting(text: str) -> tuple[str, Any]:
     except InputError:
         raise
     except ValueError:
-        raise typer.BadParameter(
+        raise UsageError(
             f"--space takes numbers, as LOW:HIGH, LOW:HIGH:log, A,B,... or one value, not {text!r}."
         ) from None
     return name, several if len(several) > 1 else several[0]

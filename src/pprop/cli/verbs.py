@@ -5,25 +5,26 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import fields
+from enum import Enum
 from functools import cache
+from types import NoneType
 from typing import Annotated, Any, ClassVar, cast, get_args, get_origin, get_type_hints
 
 import typer
-from typer.core import TyperCommand
 from typer.models import OptionInfo
 
-from pprop._errors import InputError, PpropError, SeveralErrors
-from pprop._validate import check_float, check_int
-from pprop.cli.output import Session
+from pprop._errors import InputError, PpropError
+from pprop._validate import check_choice, check_float, check_int, reject
+from pprop.cli.command import Call, VerbCommand
+from pprop.cli.output import Session, UsageError
 from pprop.cli.words import Shell
 from pprop.settings import BACKEND, POSITIVE_ALPHA, Setting
 
 KEEP_LINES = "\b"  # tells typer not to fill the paragraph
 OUTPUT = "Output"  # the section of --out, --force and --json
-FEW = 10  # options that need no sections
 
 
 Rule = Callable[[object, str, str], object]  # refuses a value; takes the name of its option and that of the verb
@@ -64,15 +65,36 @@ def within(interval: str) -> Rule:
     return lambda value, name, of: check_float(value, name, of, interval)
 
 
-def setting(declared: Setting[Any], also: str = "", prefix: str = "", **more: Any) -> Any:
-    """Return the option of a setting: its line of help, without the marks of a docstring, between two other texts."""
-    words = isinstance(declared.default, str)
+def setting(
+    declared: Setting[Any],
+    also: str = "",
+    prefix: str = "",
+    reads: Callable[[str, str], object] | None = None,
+    **more: Any,
+) -> Any:
+    """Return the option of a setting: its line of help, without the marks of a docstring, between two other texts.
+
+    `reads` makes the value of a text, where the option takes one in place of the value; it is given the option's name.
+    """
 
     def rule(value: object, name: str, of: str) -> object:
-        """Check a value; a text that holds several numbers is checked where it is read."""
-        return value if isinstance(value, str) and not words else declared.rule(value, name, of)
+        """Check a value."""
+        return declared.rule(reads(value, name) if reads is not None and isinstance(value, str) else value, name, of)
 
     return option(prefix + re.sub("``'|'``|`", "", declared.help) + also, rule=rule, **more)
+
+
+def read_numbers(text: str, option: str, kind: type[int] | type[float]) -> tuple[float, ...]:
+    """Return numbers that are typed with commas between them.
+
+    >>> read_numbers("64,32", "hidden", int)
+    (64, 32)
+    """
+    try:
+        return tuple(kind(number) for number in text.split(","))
+    except ValueError:
+        noun = "integers" if kind is int else "numbers"
+        raise UsageError(f"--{option} takes {noun} separated by commas, not {text!r}.") from None
 
 
 def out_option(text: str, metavar: str = "FILE") -> Any:
@@ -164,24 +186,27 @@ def verb(
         parameters += [_parameter("json", JsonOption, False), _parameter("debug", DebugOption, False)]
 
         words = _words(parameters)
-        rules = {each.name: getattr(get_args(each.annotation)[1], "rule", None) for each in parameters}
 
-        def callback(**values: Any) -> None:
+        def callback(context: typer.Context, **values: Any) -> None:
             with Session(title, json=values.pop("json"), debug=values.pop("debug"), words=words) as session:
-                _check_values(values, rules, title)
+                call = Call.of(context)
+                for error in (*call.errors, *_wrong_values(parameters, values, call, title)):
+                    session.note(error)
+                session.settle()
                 made = {
                     name: group(**{option: values.pop(option) for option in options})
                     for name, (group, options) in groups.items()
                 }
                 function(session, **values, **made)
 
+        context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
         callback.__doc__ = function.__doc__
-        callback.__annotations__ = {each.name: each.annotation for each in parameters}
-        callback.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
+        callback.__annotations__ = {each.name: each.annotation for each in (context, *parameters)}
+        callback.__signature__ = inspect.Signature([context, *parameters])  # pyright: ignore[reportFunctionMemberAccess]
 
         def add_to(app: typer.Typer) -> None:
             epilog = examples(*commands) + (f"\n\n{KEEP_LINES}\n{notes}" if notes else "")
-            app.command(title.split()[-1], epilog=epilog, cls=_SectionedCommand)(callback)
+            app.command(title.split()[-1], epilog=epilog, cls=VerbCommand)(callback)
 
         return add_to
 
@@ -232,19 +257,30 @@ def _parameter(name: str, annotation: Any, default: object, panel: str | None = 
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
 
 
-def _check_values(values: Mapping[str, object], rules: Mapping[str, Rule | None], title: str) -> None:
-    """Refuse values of options that their rules refuse, all at once."""
-    errors: list[PpropError] = []
-    for name, rule in rules.items():
+def _wrong_values(
+    parameters: Sequence[inspect.Parameter], values: Mapping[str, object], call: Call, title: str
+) -> Iterator[PpropError]:
+    """Yield an error for each value that is not of its option's type, or that the rule of its option refuses."""
+    for each in parameters:
+        kind, info = get_args(each.annotation)
+        rule: Rule | None = getattr(info, "rule", None)
+        text = call.texts.get(each.name)
+        value = values.get(each.name) if text is None else text
         try:
-            if rule is not None and values[name] is not None:
-                rule(values[name], name, title)
+            if rule is not None and value is not None:
+                rule(value, each.name, title)
+            if text is not None:
+                _refuse(text, kind, each.name, title)
         except InputError as error:
-            errors.append(error)
-    if len(errors) > 1:
-        raise SeveralErrors(errors=errors)
-    if errors:
-        raise errors[0]
+            yield error if text is None else UsageError.of(error)
+
+
+def _refuse(text: str, kind: Any, name: str, title: str) -> None:
+    """Raise for a text that is not of a type, with what it must be."""
+    (kind,) = [one for one in get_args(kind) if one is not NoneType] or [kind]
+    if issubclass(kind, Enum):
+        check_choice(text, name, title, [str(member.value) for member in kind])
+    reject(name, title, "an integer" if kind is int else "a number", repr(text))
 
 
 def check_machine(backend: str, device: str) -> None:
@@ -267,22 +303,3 @@ def _words(parameters: Sequence[inspect.Parameter]) -> Shell:
         else:
             names[each.name] = str(info.metavar).removesuffix("...")
     return Shell(names, values)
-
-
-class _SectionedCommand(TyperCommand):
-    """A command whose plain help shows many options in sections, which typer does with rich alone."""
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        sections: dict[str, list[tuple[str, str]]] = {}
-        parameters: list[Any] = self.get_params(ctx)
-        few = sum(each.param_type_name == "option" for each in parameters) <= FEW
-        for each in parameters:
-            record = each.get_help_record(ctx)
-            panel = None if few else getattr(each, "rich_help_panel", None)
-            name = "Arguments" if each.param_type_name == "argument" else panel or "Options"
-            if record is not None:
-                sections.setdefault(name, []).append(record)
-        rest = sections.pop("Options", [])
-        for name, records in [*sections.items(), ("Options", rest)]:
-            with formatter.section(name):
-                formatter.write_dl(records)

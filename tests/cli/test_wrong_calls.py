@@ -1,0 +1,131 @@
+"""A call with several things wrong is answered with all of them, in the words of the command line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import Command
+from typer.main import get_command
+
+from pprop.cli.app import app
+
+
+def commands() -> dict[str, Any]:
+    """All commands by what is typed for them."""
+
+    def below(command: Any, name: str) -> dict[str, Any]:
+        parts = getattr(command, "commands", None)
+        if parts is None:
+            return {name: command}
+        return {key: each for part in parts for key, each in below(parts[part], f"{name} {part}".strip()).items()}
+
+    return below(get_command(app), "")
+
+
+COMMANDS = commands()
+# words of the libraries beneath, of Python, and of functions
+FOREIGN = re.compile(
+    r"Input should|[Vv]alue error|valid integer|type=|Traceback|Invalid value|<class|parameter of|\bNone\b|\bTrue\b"
+    r"|\b[A-Z][a-z]+([A-Z][a-z]+)+\b|\w+\.\w+Error|Unexpected error"
+)
+WRONG = "wrong!"
+NO_FILE = "nofile.csv"
+
+
+def options(command: Any) -> list[Any]:
+    return [each for each in command.params if each.param_type_name == "option"]
+
+
+def words_of(name: str, *left_out: str) -> list[str]:
+    """What a command needs, none of which is there, without the options that are left out."""
+    words = name.split()
+    for each in COMMANDS[name].params:
+        if each.param_type_name == "argument":
+            words.append(NO_FILE)
+        elif each.required and each.opts[0] not in left_out:
+            words += [each.opts[0], "out"]
+    return words
+
+
+VALUES = [(name, each.opts[0]) for name in COMMANDS for each in options(COMMANDS[name]) if not each.is_flag]
+
+
+@pytest.mark.parametrize(("name", "option"), VALUES)
+def test_a_wrong_value_beside_an_unknown_option_is_refused_in_plain_words(
+    pprop_here: Command, tmp_path: Path, name: str, option: str
+):
+    (each,) = [one for one in options(COMMANDS[name]) if one.opts[0] == option]
+    answer = pprop_here(*words_of(name, option), option, WRONG, "--bogus")
+    assert answer.code == 2
+    assert answer.out == ""
+    assert answer.err.startswith(f"pprop {name}: No such option: --bogus.")
+    assert answer.err.endswith(f" Try: pprop {name} --help\n")
+    assert FOREIGN.search(answer.err) is None
+    if each.type_descriptor.annotation not in (str, Path, list[str]):
+        assert f"  {option} must be " in answer.err
+        assert f"Got '{WRONG}'." in answer.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_missing_arguments_and_options_are_named_together(pprop_here: Command, name: str):
+    answer = pprop_here(*name.split(), "--bogus", "--json=yes")
+    missing = [
+        f"Missing option '{each.opts[0]}'."
+        if each in options(COMMANDS[name])
+        else f"Missing argument '{each.metavar}'."
+        for each in COMMANDS[name].params
+        if each.required
+    ]
+    assert answer.code == 2
+    assert [line.strip().removeprefix(f"pprop {name}: ") for line in answer.err.splitlines()] == [
+        "No such option: --bogus.",
+        "--json takes no value. Got 'yes'.",
+        *missing,
+        f"Try: pprop {name} --help",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("call", "lines"),
+    [
+        (
+            "train edges.csv --epochs x --alpha 3 --bogus",
+            [
+                "No such option: --epochs. Did you mean --max-epochs?",
+                "No such option: --bogus.",
+                "--max-epochs must be an integer of at least 1. Got 'x'.",
+                "--alpha must be a number in [0, 1]. Got 3.0.",
+                "Try: pprop train --help",
+            ],
+        ),
+        ("train --bogus edges.csv --alpha 3", ["No such option: --bogus.", "--alpha must be a number in [0, 1]. Got 3.0."]),
+        ("train edges.csv --bogus red --alpha 3", ["No such option: --bogus.", "--alpha must be a number in [0, 1]. Got 3.0."]),
+        ("train --bogus=red --alpha=3 edges.csv", ["No such option: --bogus.", "--alpha must be a number in [0, 1]. Got 3.0."]),
+        ("train edges.csv more.csv", ["The command takes GRAPH. Got 'more.csv', too. Try: pprop train --help"]),
+        ("doctor now", ["The command takes options alone. Got 'now'. Try: pprop doctor --help"]),
+        ("train edges.csv --alpha", ["--alpha needs a value. Try: pprop train --help"]),
+        ("train edges.csv --nodes --label-column topic", ["--nodes needs a value."]),
+        ("train edges.csv --label red", ["No such option: --label. Did you mean --label-column or --label-kind?"]),
+        ("explain model -- -5 --bogus", ["There is no folder 'model'."]),
+        ("train edges.csv --hidden wide", ["--hidden takes integers separated by commas, not 'wide'."]),
+        ("train edges.csv --hidden 64,0 --seed one", ["--hidden must be", "--seed must be an integer"]),
+        ("study run quick --runs 0", ["--runs must be an integer of at least 1. Got 0."]),
+        ("demo --splits 0", ["--splits must be an integer of at least 1. Got 0."]),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_listed(pprop_here: Command, call: str, lines: list[str]):
+    answer = pprop_here(*call.split())
+    for line in lines:
+        assert line in answer.err
+    if lines[-1].startswith("Try: "):
+        assert len(answer.err.splitlines()) == len(lines)
+
+
+def test_help_is_shown_whatever_else_is_wrong(pprop_here: Command):
+    answer = pprop_here("train", "--bogus", "--alpha", "much", "--help")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.startswith("Usage: pprop train ")
