@@ -14,6 +14,7 @@ from pprop.study.report.page import Block, Bullets, Page, Picture, Section
 from pprop.study.store.row import RowKey
 from pprop.study.tables.agreement import agreement, nearness_sentence, nearness_table
 from pprop.study.tables.entries import ByDataset, Metric, Samples, dataset_order, dataset_title
+from pprop.study.tables.over_nodes import NodeLead, over_nodes_sentence, over_nodes_table
 from pprop.study.tables.p_values import (
     SIGNIFICANT,
     Comparison,
@@ -61,6 +62,7 @@ def brief_page(
     samples: Samples | None = None,
     readings: Readings = (),
     shared: Collection[RowKey] = (),
+    leads: Sequence[NodeLead] = (),
 ) -> Page:
     """Return the results in short.
 
@@ -80,6 +82,8 @@ def brief_page(
         Rows of Bt. FP on validation splits.
     shared
         Rows of processes that shared their device: their seconds are not for planning.
+    leads
+        Comparisons of accuracy over test nodes.
 
     Examples
     --------
@@ -89,12 +93,13 @@ def brief_page(
     figures = next((section.blocks for section in report.sections if section.title == "Figures"), ())
     there = samples or Samples([])
     sections = [
-        Section("Summary", tuple(summary(main, many or {}, claims, there, readings))),
+        Section("Summary", tuple(summary(main, many or {}, claims, there, readings, leads))),
         Section("Accuracy", tuple(_scores(main, "accuracy"))),
         Section("Macro F1", tuple(_scores(main, "f1"))),
         Section("Beside the paper", tuple(_near(main))),
         Section("Bt. FP on validation splits", tuple(validation_blocks(main, readings))),
         Section("Significance", tuple(_p_values(main, many or {}))),
+        Section("Over test nodes", tuple(_over_nodes(leads))),
         Section("Time and cost", tuple(_times(main, experiments, times or {}, shared))),
         Section("Figures", tuple(replace(each, command="") if isinstance(each, Picture) else each for each in figures)),
         Section("Claims in the text", tuple(claims_blocks(claims))),
@@ -106,13 +111,19 @@ def brief_page(
 
 
 def summary(
-    main: ByDataset, many: ByDataset, claims: Sequence[Found], samples: Samples, readings: Readings = ()
+    main: ByDataset,
+    many: ByDataset,
+    claims: Sequence[Found],
+    samples: Samples,
+    readings: Readings = (),
+    leads: Sequence[NodeLead] = (),
 ) -> Iterator[Block]:
     """Yield what reproduces, and what does not, in lines; nothing where there is nothing to say."""
     lines = [
         agreement(main, samples),
         significance_sentence(main),
         more_splits_sentence(main, many),
+        over_nodes_sentence(leads),
         tuned_sentence(main, many),
     ]
     apart = [one.where for one in _apart(main, "accuracy")]
@@ -167,6 +178,21 @@ def _p_values(main: ByDataset, many: ByDataset) -> Iterator[Block]:
     yield _by_the_papers_test(papers_comparisons(main, "accuracy"))
     yield from (table for metric in METRICS if (table := missed_table(main, many, metric)).n_rows)
     yield from _f1_verdicts(main)
+
+
+def _over_nodes(leads: Sequence[NodeLead]) -> Iterator[Block]:
+    """Yield the leads that are significant over splits and not over test nodes; nothing where there are none."""
+    table = over_nodes_table(
+        (one for one in leads if one.of_these_nodes),
+        "Significant over splits, and not over test nodes: accuracy in points",
+    )
+    if table.n_rows:
+        yield (
+            "All splits of a graph are evaluated on the same test nodes, as in the paper. Tests over splits say what other "
+            "training nodes would change, and not what other test nodes would. For those, test nodes are drawn with "
+            "replacement instead of splits. The report has all comparisons."
+        )
+        yield table
 
 
 def _by_the_papers_test(found: Sequence[Comparison]) -> str:

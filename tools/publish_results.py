@@ -34,7 +34,7 @@ from pprop.study.tables.entries import dataset_title
 
 ROOT = Path(__file__).parents[1]
 BEGIN, END = "<!-- begin of what `make results` writes -->", "<!-- end of what `make results` writes -->"
-NEED_GRAPHS = ("Datasets", "Claims in the text", "Figures", "Summary")
+NEED_GRAPHS = ("Datasets", "Claims in the text", "Figures", "Summary", "Over test nodes")
 """Sections that are computed from the graphs, too: they cannot be checked where a graph is absent."""
 
 HEAD = """# Results
@@ -55,10 +55,10 @@ def published_files(root: Path, lacking: list[str]) -> dict[str, str]:
     with study_folder(root / "results") as folder, Store.open(folder) as store:
         results = Results(store, experiments_of(folder), folder, sentences=True)
         page, main = build_page(results), results.main
-        shared = results.shared
+        shared, leads = results.shared, results.leads_over_nodes
         shown = (main, results.published, results.times, results.many, found(results), results.samples)
     lacking += [name for name in main if not _is_here(name)]
-    short = brief_page(page, *shown, read_readings(root), shared)
+    short = brief_page(page, *shown, read_readings(root), shared, leads)
     brief = page_markdown(short, "../results/figures", contents=False)
     head = HEAD.format(packs=", ".join(f"`results/{pack.name}`" for pack in packs))
     files = {f"results/{name}": text for name, text in page_files(page).items()}
@@ -129,14 +129,15 @@ def _comparable(text: str, *, graphs: bool) -> str:
 
 
 def without_graphs(text: str) -> str:
-    r"""Return a page without the sections that are computed from graphs.
+    r"""Return a page without the sections that are computed from graphs, and without their lines in the contents.
 
-    >>> without_graphs("# A\n\n## Datasets\n\nfour\n\n## Costs\n\nfew\n")
-    '# A\n\n## Costs\n\nfew\n'
+    >>> without_graphs("# A\n\n- [Datasets](#datasets)\n\n## Datasets\n\nfour\n\n## Costs\n\nfew\n")
+    '# A\n\n\n## Costs\n\nfew\n'
     """
     for title in NEED_GRAPHS:
         text = re.sub(rf"^## {title}\n.*?(?=^## |\Z)", "", text, flags=re.DOTALL | re.MULTILINE)
         anchor = title.lower().replace(" ", "-")
+        text = text.replace(f"- [{title}](#{anchor})\n", "").replace(f'<li><a href="#{anchor}">{title}</a></li>', "")
         text = re.sub(rf'^<section id="{anchor}">.*?^</section>\n', "", text, flags=re.DOTALL | re.MULTILINE)
     return text
 

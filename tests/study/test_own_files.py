@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pprop import InputError
+from pprop._errors import FormatError
 from pprop.study.experiment_folder import experiments_of, files_of, keep_experiment, load_experiments
 from pprop.study.store.merge import merge_studies
 from pprop.study.store.pack import pack_study
@@ -112,7 +113,7 @@ def test_a_packed_file_writes_into_the_study_alone(tmp_path: Path):
     assert not list(tmp_path.glob("*.toml"))
 
 
-def test_a_file_packed_before_there_were_experiments_is_read(tmp_path: Path):
+def test_a_file_packed_before_there_were_experiments_is_refused(tmp_path: Path):
     folder, file = study(tmp_path / "a", TEXT), tmp_path / "study.pack"
     with Store.open(folder) as store:
         pack_study(store, file)
@@ -120,4 +121,5 @@ def test_a_file_packed_before_there_were_experiments_is_read(tmp_path: Path):
     with source:
         source.execute("DROP TABLE experiments")
     source.close()
-    assert merge_studies([file], tmp_path / "out").rows == 1
+    with pytest.raises(FormatError, match="is no packed study"):
+        merge_studies([file], tmp_path / "out")

@@ -146,7 +146,9 @@ def test_a_quick_study_gives_a_short_report_without_empty_sections(alone: dict[s
     expected = [
         "accuracy",
         "macro-f1",
+        "beside-the-paper",
         "p-values",
+        "over-test-nodes",
         "figures",
         "datasets",
         "claims-in-the-text",

@@ -57,7 +57,7 @@ class Figure:
 
     Examples
     --------
-    >>> one = Figure(0.391, 0.125, 0.657, "points", "20 splits", signed=True)
+    >>> one = Figure(0.391, 0.126, 0.657, "points", "20 splits", signed=True)
     >>> one.text
     '+0.39 (+0.13 to +0.66) points'
     >>> one.words

@@ -28,6 +28,7 @@ from pprop.study.tables.entries import (
     entries,
     read_all_samples,
 )
+from pprop.study.tables.over_nodes import NodeLead, node_leads
 from pprop.study.tables.runs import published_and_own
 from pprop.study.tables.spread import more_runs_entries
 
@@ -121,6 +122,11 @@ class Results:
     def many(self) -> ByDataset:
         """The entries of the accuracy table that have more runs than it shows, with all of these."""
         return more_runs_entries(self.published, self.everything, self.main, self.samples)
+
+    @cached_property
+    def leads_over_nodes(self) -> list[NodeLead]:
+        """The comparisons of accuracy over test nodes, on the graphs that are here."""
+        return node_leads(self.main, self.many, self.with_predictions, self.graph_of)
 
     @cached_property
     def datasets(self) -> list[str]:

@@ -16,8 +16,9 @@ from pprop.study.graphs import of_own
 from pprop.study.report import claims
 from pprop.study.report.page import Block, Bullets, Picture
 from pprop.study.report.results import IN_TABLES, Results
+from pprop.study.stats import nodes
 from pprop.study.stats.variance import init_tails
-from pprop.study.tables import agreement, clock, p_values, paper, runs, spread, times
+from pprop.study.tables import agreement, clock, over_nodes, p_values, paper, runs, spread, times
 from pprop.study.tables.entries import ByDataset, Metric, Samples, entries, run_command
 from pprop.study.tables.table import Table
 
@@ -58,6 +59,12 @@ CLAIMS_TEXT = (
     "of spreads and of slopes over distances come from resampling splits. Where a unit names a range, the brackets have the "
     "range. The best of several is the one with the highest mean on the same splits, which favours it a little. The readings "
     "and sentences are written by hand; no program decides them."
+)
+OVER_NODES = (
+    "All splits of a graph are evaluated on the same test nodes. Intervals and p-values over splits say what other training "
+    "nodes and initialisations would change, and not what other test nodes would. Here nodes are drawn with replacement "
+    f"instead ({nodes.RESAMPLES} resamples): from the share of the accuracy table's runs that predict a node's class rightly. "
+    "Leads are also given in standard errors over nodes."
 )
 # Kurtosis, twice that of normal deviations, beyond which their interval is not taken as it is.
 HEAVY = 6.0
@@ -131,6 +138,12 @@ def _p_values(results: Results) -> Iterator[Block]:
         yield Bullets(changed)
 
 
+def _over_nodes(results: Results) -> Iterator[Block]:
+    yield from _with_text(over_nodes.over_nodes_table(results.leads_over_nodes), OVER_NODES)
+    if text := over_nodes.over_nodes_sentence(results.leads_over_nodes):
+        yield text
+
+
 def _times(results: Results) -> Iterator[Block]:
     if results.times:
         yield TIMES_OWN if of_own(results.times) else TIMES_PUBLISHED
@@ -178,7 +191,8 @@ def thousand_runs(results: Results) -> Iterator[Block]:
     yield (
         "PPNP and APPNP against the baselines that have all runs, and against each other: paired t-tests over split "
         "means, with Holm's correction over these baselines. Where a baseline is missing here, as Bt. FP is, the "
-        "p-values of the accuracy table's splits differ from those of the section above."
+        "p-values of the accuracy table's splits differ from those of the section above. All splits have the same test nodes: the "
+        "section on test nodes says what these leads are for others."
     )
     named: dict[Metric, str] = {"accuracy": "accuracy", "f1": "macro F1"}
     for metric, name in named.items():
@@ -312,6 +326,7 @@ SECTIONS: dict[str, Callable[[Results], Iterable[Block]]] = {
     "Macro F1": _f1,
     "Beside the paper": _near,
     "p-values": _p_values,
+    "Over test nodes": _over_nodes,
     "Time per epoch": _times,
     "Spread": _spread,
     "A thousand runs": thousand_runs,

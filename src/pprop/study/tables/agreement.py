@@ -12,6 +12,7 @@ from typing import Any, final
 
 from scipy import stats
 
+from pprop.datasets import DATASETS
 from pprop.study.cell import MODELS, is_original, make_cell
 from pprop.study.stats.variance import TAIL, variance_components
 from pprop.study.tables.entries import ByDataset, Entry, Metric, Samples, dataset_title
@@ -271,7 +272,8 @@ def _with_first(
     """Return the entries with the first reading of a model in place of the present one; None where it has no rows."""
 
     def with_first(entry: Entry) -> Entry:
-        chosen = entry.cell.model == model and (model != "bootstrapped_fp" or is_original(entry.cell))
+        papers = entry.cell.model == model and entry.cell.dataset in DATASETS
+        chosen = papers and (model != "bootstrapped_fp" or is_original(entry.cell))
         cell = make_cell(model, settings, entry.cell.dataset) if chosen else entry.cell
         there = samples.of(cell)
         return entry if there is None or cell == entry.cell else replace(entry, cell=cell, sample=there)
