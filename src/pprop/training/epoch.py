@@ -6,7 +6,7 @@ minimised by Adam in full batches, for R independent runs at once:
 
 1. draw the dropout masks of this epoch, a function of each run's seed and the epoch (``docs/randomness.md``);
 2. predict every node, propagate the predictions, compute the loss at the training nodes and its gradient;
-3. make one Adam step;
+3. make one Adam step (`pprop.training.adam`);
 4. predict again with dropout off, for loss and accuracy at the stopping nodes. `pprop.training.loop` decides on them.
 
 `RunsTrainer` makes these steps from a backend's single operations, for any depth and any propagation. For the paper's
@@ -27,10 +27,8 @@ from pprop.kernels.trainer import LabelledNodes, Trainer
 from pprop.models.architecture import Architecture, DropoutMasks
 from pprop.models.inference import PropagatedModel, gather_nodes
 from pprop.models.network import FeatureNetwork, RunsNetwork, network_inputs
+from pprop.training.adam import Adam, Weights
 from pprop.training.task import Task
-
-# One tensor of shape (R, a, b) per weight; also the type of their gradients.
-Weights = list[Tensor]
 
 
 class Objective(ABC):
@@ -118,60 +116,32 @@ class RunsTrainer(Trainer):
     """
 
     def __init__(self, task: Task, objective: Objective, weights: Weights, penalties: list[float]) -> None:
-        self._kernels, self._rate, self._objective = task.kernels, task.rate, objective
-        self._train, self._stopping = task.train, task.stopping
-        self._weights, self._penalties = weights, penalties
-        self._moments = [(torch.zeros_like(w), torch.zeros_like(w)) for w in weights]
-        # |W|^2 at the start, by a step of rate 0: summed in the same order as after every later step.
-        self._squares = [
-            task.kernels.adam(w, *(torch.zeros_like(w) for _ in range(3)), step=1, rate=0.0, penalty=0.0)
-            for w in weights
-        ]
-        self._best = [w.clone() for w in weights]
+        self._objective, self._train, self._stopping = objective, task.train, task.stopping
+        self._adam = Adam(task.kernels, weights, penalties, task.rate)
         self.capturable = task.device.type == "cuda" and task.kernels.capturable
         epoch = torch.zeros(1, dtype=torch.int64, device=task.device) if self.capturable else 0
         self._masks = DropoutMasks(task.seed_tensor, epoch)
 
     def epoch(self) -> Tensor:
-        loss, gradients = self._objective.loss_and_gradients(self._weights, self._train, self._masks)
-        loss = loss + self._penalty()
-        self._adam_step(gradients)
+        loss, gradients = self._objective.loss_and_gradients(self._adam.weights, self._train, self._masks)
+        loss = loss + self._adam.penalty()
+        self._adam.step(gradients, self._masks.epoch + 1)
         self._masks.advance()
-        after, right = self._objective.loss_and_right(self._weights, self._stopping)
+        after, right = self._objective.loss_and_right(self._adam.weights, self._stopping)
         accuracy = (right / self._stopping.sizes).to(loss.dtype)
-        return torch.stack([loss, after + self._penalty(), accuracy])
+        return torch.stack([loss, after + self._adam.penalty(), accuracy])
 
-    def _penalty(self) -> Tensor:
-        """Return the sum of penalty / 2 * |W|^2, shape (R,)."""
-        total = torch.zeros_like(self._squares[0])
-        for penalty, squares in zip(self._penalties, self._squares, strict=True):
-            if penalty > 0:
-                total = total + 0.5 * penalty * squares
-        return total
-
-    def _adam_step(self, gradients: list[Tensor]) -> None:
-        step = self._masks.epoch + 1
-        for layer, gradient in enumerate(gradients):
-            squares = self._kernels.adam(
-                self._weights[layer], gradient, *self._moments[layer],
-                step=step, rate=self._rate, penalty=self._penalties[layer],
-            )  # fmt: skip
-            self._squares[layer].copy_(squares)  # in place: the next epoch reads it, and may be a replay
-
-    def weights(self) -> list[Tensor]:
-        return self._weights
+    def weights(self) -> Weights:
+        return self._adam.weights
 
     def remember(self, wanted: Tensor) -> None:
-        for kept, live in zip(self._best, self._weights, strict=True):
-            kept.copy_(torch.where(wanted[:, None, None], live, kept))
+        self._adam.remember(wanted)
 
-    def remembered(self) -> list[Tensor]:
-        return self._best
+    def remembered(self) -> Weights:
+        return self._adam.best
 
     def keep(self, slots: Tensor) -> None:
         self._objective.keep(slots)
         self._masks = self._masks.keep(slots)
         self._train, self._stopping = self._train.keep(slots), self._stopping.keep(slots)
-        self._weights, self._best = [w[slots] for w in self._weights], [w[slots] for w in self._best]
-        self._moments = [(mean[slots], square[slots]) for mean, square in self._moments]
-        self._squares = [squares[slots] for squares in self._squares]
+        self._adam.keep(slots)

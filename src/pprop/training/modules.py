@@ -23,6 +23,7 @@ from pprop.models.architecture import DropoutMasks
 from pprop.models.inference import PropagatedModel
 from pprop.models.module import node_blocks
 from pprop.models.network import FeatureNetwork
+from pprop.training.adam import BestWeights
 from pprop.training.module_runs import OneModule, RunModules, RunsRandomness, StackedModules, run_modules
 from pprop.training.task import Task
 
@@ -60,7 +61,7 @@ class ModuleTrainer(Trainer):
         if self._fused:  # torch warns where the first thing that its thread of gradients does is a product of matrices
             torch.zeros(1, device=task.device, requires_grad=True).mul(1.0).backward()
         self._optimizer = torch.optim.Adam(self._runs.parameters, lr=task.rate, fused=self._fused)
-        self._best = [tensor.clone() for tensor in self._runs.state()]
+        self._best = BestWeights(self._runs.state())
         self._squares = self._penalties()
 
     def epoch(self) -> Tensor:
@@ -122,11 +123,10 @@ class ModuleTrainer(Trainer):
         return self._runs.state()
 
     def remember(self, wanted: Tensor) -> None:
-        for kept, live in zip(self._best, self._runs.state(), strict=True):
-            torch.where(wanted.reshape(-1, *(1,) * (live.ndim - 1)), live, kept, out=kept)
+        self._best.remember(self._runs.state(), wanted)
 
     def remembered(self) -> list[Tensor]:
-        return self._best
+        return self._best.kept
 
     def keep(self, slots: Tensor) -> None:
         if not isinstance(self._runs, StackedModules):
@@ -139,7 +139,7 @@ class ModuleTrainer(Trainer):
             self._optimizer.state[new] = {
                 name: value if name == "step" else value[slots] for name, value in before.get(old, {}).items()
             }
-        self._best = [tensor[slots] for tensor in self._best]
+        self._best.keep(slots)
         self._squares = self._penalties()
         self._loss.keep(slots)
 

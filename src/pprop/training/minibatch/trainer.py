@@ -21,12 +21,10 @@ from pprop.kernels.random_bits import BRANCHES, derive_seed
 from pprop.kernels.trainer import FeatureMatrix, LabelledNodes, PropagateRows, Trainer, TrainerSpec
 from pprop.models import Model
 from pprop.models.network import FeatureNetwork, RunsNetwork
+from pprop.training.adam import Adam, Weights
 from pprop.training.minibatch.batches import Batch, Batches, Columns
 from pprop.training.minibatch.neighbourhoods import Neighbourhoods
 from pprop.training.task import Task
-
-# One tensor (1, a, b) per weight; also the type of their gradients.
-Weights = list[Tensor]
 
 
 @final
@@ -88,79 +86,44 @@ class NeighbourhoodTrainer(Trainer):
 
     Parameters
     ----------
-    kernels
-        The backend.
     loss
         Of a batch.
     train, stopping
         The batches of the two sets.
-    weights
-        Initial weights of the columns that are trained, one tensor (1, a, b) each.
-    penalties
-        lambda of lambda / 2 * |W|^2 for each of them.
-    rate
-        Adam's learning rate.
+    adam
+        The weights of the columns that are trained, one tensor (1, a, b) each, and how they are stepped.
     """
 
-    def __init__(
-        self,
-        kernels: Kernels,
-        loss: BatchLoss,
-        train: Batches,
-        stopping: Batches,
-        weights: Weights,
-        penalties: list[float],
-        rate: float,
-    ) -> None:
-        self._kernels, self._loss, self._train, self._stopping = kernels, loss, train, stopping
-        self._rate, self._penalties, self._weights = rate, penalties, weights
-        self._moments = [(torch.zeros_like(w), torch.zeros_like(w)) for w in self._weights]
-        self._squares = [
-            kernels.adam(w, *(torch.zeros_like(w) for _ in range(3)), step=1, rate=0.0, penalty=0.0)
-            for w in self._weights
-        ]
-        self._best = [w.clone() for w in self._weights]
+    def __init__(self, loss: BatchLoss, train: Batches, stopping: Batches, adam: Adam) -> None:
+        self._loss, self._train, self._stopping, self._adam = loss, train, stopping, adam
         self._epoch = self._step = 0
 
     def epoch(self) -> Tensor:
-        loss = torch.zeros_like(self._squares[0], dtype=torch.float64)
+        adam = self._adam
+        loss = torch.zeros_like(adam.penalty(), dtype=torch.float64)
         for at in self._train.order(self._epoch):
             nodes, share = self._train.parts[at], self._train.shares[at]
-            found, gradients = self._loss.gradients(
-                self._weights, self._train.bound(at), nodes, self._loss.draws(at, self._epoch)
-            )
-            loss += share * (found + self._penalty())
-            self._adam_step(gradients)
+            batch, draws = self._train.bound(at), self._loss.draws(at, self._epoch)
+            found, gradients = self._loss.gradients(adam.weights, batch, nodes, draws)
+            loss += share * (found + adam.penalty())
+            self._step += 1
+            adam.step(gradients, self._step)
         after, accuracy = torch.zeros_like(loss), torch.zeros_like(loss)
         for at, nodes in enumerate(self._stopping.parts):
-            found, right = self._loss.right(self._weights, self._stopping.bound(at), nodes)
+            found, right = self._loss.right(adam.weights, self._stopping.bound(at), nodes)
             after += self._stopping.shares[at] * found
             accuracy += self._stopping.shares[at] * (right / nodes.sizes)
         self._epoch += 1
-        return torch.stack([loss, after + self._penalty(), accuracy]).float()
-
-    def _penalty(self) -> Tensor:
-        """Return the sum of penalty / 2 * |W|^2, shape (1,)."""
-        terms = (0.5 * penalty * squares for penalty, squares in zip(self._penalties, self._squares, strict=True))
-        return sum(terms, torch.zeros_like(self._squares[0]))
-
-    def _adam_step(self, gradients: Weights) -> None:
-        self._step += 1
-        for layer, gradient in enumerate(gradients):
-            self._squares[layer] = self._kernels.adam(
-                self._weights[layer], gradient, *self._moments[layer],
-                step=self._step, rate=self._rate, penalty=self._penalties[layer],
-            )  # fmt: skip
+        return torch.stack([loss, after + adam.penalty(), accuracy]).float()
 
     def weights(self) -> Weights:
-        return self._weights
+        return self._adam.weights
 
     def remember(self, wanted: Tensor) -> None:
-        for kept, live in zip(self._best, self._weights, strict=True):
-            kept.copy_(torch.where(wanted[:, None, None], live, kept))
+        self._adam.remember(wanted)
 
     def remembered(self) -> Weights:
-        return self._best
+        return self._adam.best
 
     def keep(self, slots: Tensor) -> None:
         """Do nothing: there is one run, and it is in training or the loop has ended."""

@@ -26,6 +26,7 @@ from pprop.models.network import initial_weights, network_inputs
 from pprop.propagation import PowerIteration
 from pprop.settings import BACKEND, DEVICE, LEARNING_RATE
 from pprop.training import Trained
+from pprop.training.adam import Adam
 from pprop.training.memory import TrainingBytes
 from pprop.training.minibatch.batches import Batches, Columns
 from pprop.training.minibatch.memory import check_search, neighbourhood_bytes
@@ -224,13 +225,10 @@ class NeighbourhoodTraining(ModelTraining):
         if made is None:
             common = *known, task.kernels, task.seeds[0]
             made = NeighbourhoodTrainer(
-                task.kernels,
                 BatchLoss(task.kernels, network, self._propagation.dropout, task.seeds[0], task.device),
                 Batches(task.train, self._batch, *common, hold=self._hold),
                 Batches(task.stopping, self._batch, *common, hold=self._hold),
-                weights,
-                [layer.penalty for layer in layers],
-                task.rate,
+                Adam(task.kernels, weights, [layer.penalty for layer in layers], task.rate),
             )
         return ColumnsTrainer(made, columns)
 
