@@ -157,7 +157,7 @@ def test_it_stands_above_the_line_of_progress_where_there_is_one(drawn, clock, c
     for module in ("cli.output", "training.progress"):
         monkeypatch.setattr(f"pprop.{module}.compiling", clock)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
-    with Session("train"), show_progress(drawn, 1, batch=1, max_epochs=10) as report:
+    with Session("train"), show_progress(drawn, 1, max_epochs=10) as report:
         for _ in range(3):
             compile_for(clock, moment, 1)
         report(1, 1, 1)

@@ -359,17 +359,14 @@ def _logits(
 
 def _train(task: Task, training: ModelTraining, ended: RunsEnded, options: TrainOptions) -> LoopResult:
     """Train in as many runs at once as fit into memory."""
-    held, runs, cap = training.bytes(), len(task.seeds), task.rule.max_epochs
-    chunks, batch, refill = [slice(0, runs)], 1, False
+    held, runs = training.bytes(), len(task.seeds)
+    chunks = [slice(0, runs)]
     if held is not None:
         plan = plan_runs(held, runs, device=str(task.device), at_once=training.at_once)
-        chunks, refill = plan.slices(), plan.at_once < plan.chunk
-        batch = plan.at_once if refill else plan.chunk
+        chunks = plan.slices()
         if options.verbose:
             sys.stderr.write(plan.describe() + "\n")
-    elif training.at_once is not None:
-        batch = min(training.at_once, runs)
     if options.verbose and training.note is not None:
         sys.stderr.write(training.note + "\n")
-    with show_progress(options.progress, runs, batch=batch, max_epochs=cap, refill=refill) as report:
+    with show_progress(options.progress, runs, max_epochs=task.rule.max_epochs) as report:
         return train_chunks(chunks, training.batches, task.rule, task.device, report, ended)
