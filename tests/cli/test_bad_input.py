@@ -79,6 +79,7 @@ def occupied(folder: Path) -> None:
 
 
 def parquet(folder: Path) -> None:
+    small(folder)
     (folder / "edges.parquet").write_bytes(b"PAR1")
 
 
@@ -191,7 +192,7 @@ CASES = [
     Case("propagate edges.csv scores.csv --out o.xlsx", 3, "--out must end in", FormatError, small),
     Case("predict there", 3, "there", FormatError, occupied),
     Case("ppr edges.csv a --weight w", 3, "finite weights", GraphError, overflowing),
-    Case("train edges.parquet", 3, "a sound Parquet file", FormatError, parquet),
+    Case("train edges.parquet --nodes nodes.csv --label-column topic", 3, "a sound Parquet file", FormatError, parquet),
     Case("tune citeseer --out study", 3, "pip install optuna", MissingDependencyError),
     Case("propagate large.npz scores.npy --exact --alpha 1e-9 --out o.npy", 3, "1192.1 GiB", CapacityError, large),
     Case(

@@ -44,7 +44,62 @@ WRONG = {
         "--stopping 1": "--stopping must be a number in [0, 1). Got 1.0.",
         "--test 0.6 --stopping 0.5": "--test 0.6 and --stopping 0.5 leave no nodes for training: together they must be less "
         "than 1.",
+        "--column age=number --column age=text": "--column names 'age' twice: age=number and age=text.",
     },
+    "tune edges.csv --nodes nodes.csv --label-column topic --out tuned": {
+        "--space depth=1,2": "--space takes SETTING=VALUES, SETTING one of alpha",
+        "--space alpha=2:3": "--space alpha must be a number in [0, 1]. Got 2.",
+        "--model ppnp --space alpha=0:0.2": "--space alpha must be a number in (0, 1]. Got 0.",
+        "--model mlp --space alpha=0.1,0.2": "--space takes settings of mlp: hidden, dropout",
+        "--space alpha=0.5:0.1": "LOW:HIGH (LOW below HIGH)",
+        "--space alpha=0:0.1:log": "LOW:HIGH:log (LOW above 0)",
+        "--space hidden=0,8": "--space hidden must be an integer of at least 1, or a sequence of them. Got 0.",
+        "--space alpha=0.1": "--space needs a setting with several values to search, such as alpha=0.02:0.5. Got one value of "
+        "alpha.",
+        "--space alpha=0.1,0.2 --space alpha=0.3": "--space names 'alpha' twice",
+        "--space alpha=0.1,0.1": "no two the same",
+        "--trials 0": "--trials must be an integer of at least 1. Got 0.",
+        "--time-limit 0": "--time-limit takes minutes, more than 0, not 0.",
+        "--seed 4294967296": "--seed must be an integer from 0 to 4294967295. Got 4294967296.",
+        "--stopping 0": "--stopping must be above 0: validation nodes judge the trials. Got 0.0.",
+        "--test 0.9": "together they must be less than 1",
+        "--backend cobol": "--backend must be one of",
+    },
+    "propagate edges.csv scores.csv": {
+        "--alpha 0 --exact": "--alpha must be a number in (0, 1]. Got 0.0.",
+        "--alpha 0 --solver cg": "--alpha must be a number in (0, 1]. Got 0.0.",
+        "--solver lu": "--solver must be one of 'chebyshev', 'cg' or 'contraction'. Got 'lu'.",
+        "--solver cg --directed": "--solver must be 'contraction' for a directed graph. Got 'cg'. Add: --solver contraction",
+        "--solver cg --tol 2": "--tol must be a number in (0, 1). Got 2.0.",
+        "--backend cobol": "--backend must be one of",
+        "--normalization max": "--normalization must be one of 'sym', 'row' or 'col'. Got 'max'.",
+        "--out x.txt": "--out must end in .csv, .parquet or .npy. Got 'x.txt' instead.",
+    },
+    "ppr edges.csv ann": {
+        "--alpha 0": "--alpha must be a number in (0, 1]. Got 0.0.",
+        "--eps 2": "--eps must be a number in (0, 1). Got 2.0.",
+        "--topk 0": "--topk must be an integer of at least 1. Got 0.",
+        "--normalization max": "--normalization must be one of 'sym', 'row' or 'col'. Got 'max'.",
+        "--out rows.csv": "--out must end in .npz. Got 'rows.csv' instead.",
+    },
+    "build edges.csv --nodes nodes.csv --out graph": {
+        "--memory 0": "--memory must be a number in (0, inf). Got 0.0.",
+        "--memory nan": "--memory must be a number in (0, inf). Got nan.",
+        "--label-file scores.csv --label-column topic": "--label-file is in place of --label-column",
+        "--feature-file scores.csv --features x.npy": "--feature-file is in place of --features",
+        "--feature-file none.npy": "There is no file 'none.npy'.",
+        "--column age=number --column age=text": "--column names 'age' twice",
+    },
+    "build edges.csv --out graph": {
+        "--label-column topic": "--label-column names columns of a node table: add --nodes FILE.",
+        "--features age": "--features names columns of a node table: add --nodes FILE.",
+        "--label-file scores.csv": "--label-file needs the order of the nodes: add --nodes",
+    },
+}
+# with several errors at once, of which the first is about the option
+WITH_OTHERS = {
+    f"{TRAIN} --column age=colour": "--column must be NAME=KIND, where KIND is one of number, boolean",
+    "build edges.csv --nodes nodes.csv --out graph --column age=colour": "--column must be NAME=KIND",
 }
 
 
@@ -63,8 +118,45 @@ def test_a_wrong_value_is_refused_before_any_table_is_read(pprop_here, unreadabl
     answer = pprop_here(*call.split())
     assert sentence in answer.err
     assert answer.err.count("\n") == 1
-    assert answer.code in (2, 3)
+    assert answer.code in ((4,) if sentence.startswith("There is no file") else (2, 3))
     assert "edges.csv" not in answer.err
+
+
+@pytest.mark.parametrize(("call", "sentence"), WITH_OTHERS.items())
+def test_a_wrong_kind_of_a_column_is_the_first_error_though_no_table_can_be_read(
+    pprop_here, unreadable: None, call: str, sentence: str
+):
+    answer = pprop_here(*call.split())
+    assert answer.code == 3
+    assert sentence in answer.err.splitlines()[0]
+    assert "'edges.csv', which is a Parquet file" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("--port 99999", "--port must be an integer from 0 to 65535. Got 99999."),
+        ("--port -1", "--port must be an integer from 0 to 65535. Got -1."),
+        ("--token ", "A token must not be empty."),
+        ("--host 0.0.0.0", "needs a token: add --token TOKEN"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["serve", "explore"])
+def test_a_wrong_address_is_refused_before_the_model_is_loaded(
+    pprop_here, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, verb: str, options: str, sentence: str
+):
+    monkeypatch.setattr("pprop.cli.serve.load_model", lambda *arguments: 1 / 0)
+    (tmp_path / "model").mkdir()
+    answer = pprop_here(verb, "model", *options.split(" "))
+    assert answer.code == 3
+    assert answer.err.startswith(f"pprop {verb}: ")
+    assert sentence in answer.err
+
+
+@pytest.mark.parametrize("rate", [0, -1, "nan"])
+def test_a_wrong_rate_is_refused_before_the_model_is_loaded(pprop_here, rate: object):
+    answer = pprop_here("serve", "model", "--rate", rate)
+    assert (answer.code, "--rate must be a number in (0, inf]" in answer.err) == (3, True)
 
 
 @pytest.mark.parametrize("call", WRONG)

@@ -120,7 +120,10 @@ def test_all_that_is_wrong_with_a_call_is_said_at_once(pprop_here, tmp_path: Pat
             "--backend must be one of 'auto', 'numba', 'triton' or 'reference'. Got 'cobol'.",
         ),
         ("train none.csv --device abacus", "--device must be a torch device such as 'cpu' or 'cuda'. Got 'abacus'."),
-        ("train none.csv --model appnp-cv --alphas 0.1,2", "--alphas must be a number in [0, 1]. Got 2.0."),
+        (
+            "train none.csv --model appnp-cv --alphas 0.1,2",
+            "--alphas must be different numbers in [0, 1], separated by commas. Got 2.0.",
+        ),
         ("ppr none.csv a --normalization both", "--normalization must be one of 'sym', 'row' or 'col'. Got 'both'."),
         ("tune none.csv --out s --trials 0", "--trials must be an integer of at least 1. Got 0."),
         ("explain none a --top 0", "--top must be an integer of at least 1. Got 0."),

@@ -160,10 +160,20 @@ def test_without_a_tolerance_a_solver_takes_one_that_the_numbers_can_reach(
         ("--solver gauss", "must be one of 'chebyshev', 'cg' or 'contraction'. Got 'gauss'."),
         ("--solver cg --tol 2", "--tol must be a number in (0, 1). Got 2.0."),
         ("--solver cg --tol 1e-17", "at alpha 0.1. Got 1e-17."),
-        ("--solver cg --directed", "must be undirected. Got a directed graph. Use Contraction"),
+        (
+            "--solver cg --directed",
+            "--solver must be 'contraction' for a directed graph. Got 'cg'. Add: --solver contraction",
+        ),
     ],
 )
 def test_solvers_that_contradict_or_do_not_fit_are_refused(pprop_here, tables, scores, arguments, fragment):
     answer = pprop_here("propagate", "edges.csv", "scores.csv", *arguments.split(), "--out", "z.csv")
     assert answer.code != 0
     assert fragment in " ".join(answer.err.replace("│", " ").split())
+
+
+def test_a_solver_for_undirected_graphs_is_refused_for_a_file_with_a_directed_one(pprop_here, tables, scores):
+    pprop.write_npz(pprop.read_edges(tables[0], directed=True), "directed.npz")
+    answer = pprop_here("propagate", "directed.npz", "scores.csv", "--solver", "cg")
+    assert answer.code == 3
+    assert answer.err.endswith("GRAPH must be undirected. Got a directed graph. Use --solver contraction.\n")

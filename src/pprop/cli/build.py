@@ -11,7 +11,7 @@ from pprop._errors import PpropError
 from pprop._validate import counted
 from pprop.cli.graphs import TABLES, Tables
 from pprop.cli.output import Session, UsageError, check_folder
-from pprop.cli.verbs import ForceOption, option, out_option, verb
+from pprop.cli.verbs import ForceOption, option, out_option, verb, within
 
 FolderTables = Annotated[Tables, {"degree", "structure"}]
 
@@ -41,7 +41,12 @@ def build(
         Path | None, option("Class indices in .npy, -1 where unknown, for each node in order.", metavar="FILE")
     ] = None,
     memory: Annotated[
-        float | None, option("Memory for the build in GiB.  [default: 8, or half of the memory if less]", metavar="GIB")
+        float | None,
+        option(
+            "Memory for the build in GiB.  [default: 8, or half of the memory if less]",
+            metavar="GIB",
+            rule=within("(0, inf)"),
+        ),
     ] = None,
     restart: Annotated[bool, option("Discard an interrupted build of FOLDER and begin again.", "--restart")] = False,
     out: Annotated[Path, out_option("Folder to make.", metavar="FOLDER")],
@@ -57,6 +62,22 @@ def build(
 
     if tables.files and feature_file is not None:
         raise UsageError("--feature-file is in place of --features: leave one of them out.")
+    if label_file is not None and tables.label_column is not None:
+        raise UsageError("--label-file is in place of --label-column: leave one of them out.")
+    nodes, columns = _nodes(tables.nodes), tables.feature_columns
+    named = {"--label-column": tables.label_column, "--features": tables.named, "--column": tables.column}
+    for name, value in named.items():
+        if value and not isinstance(nodes, str) and value != ("numbers",):
+            raise UsageError(f"{name} names columns of a node table: add --nodes FILE.")
+    for name, file in (("--feature-file", feature_file), ("--label-file", label_file)):
+        if file is not None and nodes is None:
+            raise UsageError(
+                f"{name} needs the order of the nodes: add --nodes, a node table with its rows in this order, or how many "
+                "nodes there are."
+            )
+    for file in (*edges, *([nodes] if isinstance(nodes, str) else []), *tables.files, feature_file, label_file):
+        if file is not None and not Path(file).exists():
+            raise FileNotFoundError(f"There is no file {str(file)!r}.")
     check_folder(out, names=FILES, force=force)
     out.parent.mkdir(parents=True, exist_ok=True)
 
@@ -67,12 +88,11 @@ def build(
     options: dict[str, Any] = {}
     if tables.missing_labels is not None:
         options["missing_labels"] = tuple(text.strip() for text in tables.missing_labels.split(","))
-    columns = tables.feature_columns
     try:
         folder = build_graph(
             edges,
             out,
-            nodes=_nodes(tables.nodes),
+            nodes=nodes,
             source=tables.source,
             target=tables.target,
             weight=tables.weight,

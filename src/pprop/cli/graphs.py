@@ -144,6 +144,8 @@ class Tables(Options):
             name, equals, kind = text.rpartition("=")
             if not equals or not name:
                 raise UsageError(f"--column takes NAME=KIND, such as zip=category, not {text!r}.")
+            if name in found:
+                raise UsageError(f"--column names {name!r} twice: {name}={found[name]} and {text}.")
             found[name] = kind
         return found
 

@@ -44,14 +44,7 @@ class NamedColumns:
 
     def check(self) -> None:
         """Refuse columns that the tables do not have, before any row is read."""
-        errors: list[ColumnError | InputError] = []
-        error = _header(self.edges, "path").lacks(_given(self.of_edges))
-        errors += [] if error is None else [error]
-        nodes = None
-        if self.nodes is not None and Path(self.nodes).exists():
-            nodes = _header(self.nodes, "nodes")
-            error = nodes.lacks(_given(self.of_nodes))
-            errors += [] if error is None else [error]
+        errors: list[PpropError] = []
         for name, kind in self.kinds.items():
             if kind not in KINDS:
                 fields: dict[str, Any] = {
@@ -59,6 +52,10 @@ class NamedColumns:
                     "found": repr(f"{name}={kind}"),
                 }
                 errors.append(InputError(parameter="column", function="read_edges", **fields))
+        _lacking(self.edges, "path", self.of_edges, errors)
+        nodes = None
+        if self.nodes is not None and Path(self.nodes).exists():
+            nodes = _lacking(self.nodes, "nodes", self.of_nodes, errors)
         if self._lacks_labels:
             what = "Training needs the classes of some nodes: name the column that holds them."
             errors.append(InputError(f"{what}{_columns(nodes)}"))
@@ -101,9 +98,17 @@ def _given(names: Mapping[str, str | None]) -> dict[str, str]:
     return {parameter: name for parameter, name in names.items() if name is not None}
 
 
-def _header(file: str, parameter: str) -> DataTable:
-    stream = TableStream.of([file], parameter, "read_edges")
-    return stream.header(stream.files[0])
+def _lacking(file: str, parameter: str, names: Mapping[str, str | None], errors: list[PpropError]) -> DataTable | None:
+    """Add the columns that a table does not have to the errors, or that it cannot be read; return its header."""
+    try:
+        stream = TableStream.of([file], parameter, "read_edges")
+        header = stream.header(stream.files[0])
+    except PpropError as error:
+        errors.append(error)
+        return None
+    error = header.lacks(_given(names))
+    errors += [] if error is None else [error]
+    return header
 
 
 def _columns(nodes: DataTable | None) -> str:

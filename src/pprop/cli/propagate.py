@@ -14,7 +14,7 @@ from pprop.cli.graphs import GraphArgument, GraphInput, StructureTables
 from pprop.cli.models import FORMATS, Column, csv_text, write_table
 from pprop.cli.output import Session, UsageError, check_file, new_file, picked
 from pprop.cli.verbs import BackendOption, ForceOption, option, out_option, setting, verb, within
-from pprop.settings import ALPHA, BACKEND, NORMALIZATION, STEPS
+from pprop.settings import ALPHA, BACKEND, NORMALIZATION, POSITIVE_ALPHA, STEPS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,6 +70,9 @@ def propagate(
     the graph has ids and PREDICTIONS has a column of ids; otherwise row k belongs to node k. The result has the rows of
     PREDICTIONS in their order.
     """
+    from pprop.kernels import choose_backend
+    from pprop.propagation.tolerance import check_solver
+
     if sum((exact, steps is not None, solver is not None)) > 1:
         raise UsageError("Give one of --steps, --exact and --solver: they are different ways to compute.")
     if tol is not None and solver is None:
@@ -77,7 +80,17 @@ def propagate(
     check_file(out, force=force, formats=NUMBERS)
     if out is None and session.json:
         raise UsageError("--json needs --out FILE for the numbers.")
-    known = GraphInput(graph, tables).read()
+    powers = None if exact or solver is not None else (STEPS.default if steps is None else steps)
+    if powers is None:
+        POSITIVE_ALPHA.check(alpha, "propagate")
+    origin = GraphInput(graph, tables)
+    chosen = _solver(powers, solver, tol)
+    if tables.directed and solver is not None:
+        check_solver(solver, "propagate")
+    choose_backend(backend, "cpu", "propagate")
+    if not predictions.exists():
+        raise FileNotFoundError(f"There is no file {str(predictions)!r}.")
+    known = origin.read()
     rows = read_rows(predictions, known, tables.id_column, columns, session)
 
     import numpy as np
@@ -86,8 +99,7 @@ def propagate(
 
     by_node = np.empty_like(rows.values)
     by_node[rows.nodes] = rows.values
-    powers = None if exact or solver is not None else (STEPS.default if steps is None else steps)
-    solution = solve(known, by_node, alpha, _solver(powers, solver, tol), normalization, backend=backend)
+    solution = solve(known, by_node, alpha, chosen, normalization, backend=backend)
     values = solution.value[rows.nodes]
     table = {**rows.ids, **dict(zip(rows.names, values.reshape(len(values), -1).T, strict=True))}
     if out is None:

@@ -17,7 +17,7 @@ from pprop.cli.graphs import GraphInput, OtherGraphOption, example_input
 from pprop.cli.models import ModelArgument, load_model
 from pprop.cli.output import Session
 from pprop.cli.splits import SplitOptions, class_names
-from pprop.cli.verbs import option, verb
+from pprop.cli.verbs import at_least, option, verb, within
 from pprop.serve.limits import HOST, PORT, RATE, Limits
 from pprop.settings import CRITERION
 
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
     from pprop.estimators import NodeClassifier
 
+A_PORT = at_least(0, 2**16 - 1)
 HostOption = Annotated[str, option("Address to listen on; any but loopback needs --token.")]
-PortOption = Annotated[int, option("Port to listen on; 0 is any that is free.")]
+PortOption = Annotated[int, option("Port to listen on; 0 is any that is free.", rule=A_PORT)]
 TokenOption = Annotated[
     str | None, option("What requests must show as 'Authorization: Bearer TOKEN'.", envvar="PPROP_TOKEN")
 ]
@@ -37,7 +38,7 @@ LiveOption = Annotated[
 AllowOption = Annotated[
     list[str] | None, option("Another name of this server, as behind a proxy; may be repeated.", metavar="NAME")
 ]
-RateOption = Annotated[float, option("Requests a second and client.")]
+RateOption = Annotated[float, option("Requests a second and client.", rule=within("(0, inf]"))]
 EXAMPLE = "recipes"  # what the page calls the bundled example
 EXAMPLE_TEST = 0.5  # share of its labelled nodes
 
@@ -81,7 +82,7 @@ def explore(
     ] = None,
     graph: OtherGraphOption = None,
     host: HostOption = HOST,
-    port: Annotated[int | None, option("Port to listen on.  [default: 8642, or any that is free]")] = None,
+    port: Annotated[int | None, option("Port to listen on.  [default: 8642, or any that is free]", rule=A_PORT)] = None,
     token: TokenOption = None,
     live: LiveOption = None,
     no_browser: Annotated[bool, option("Print the address and open nothing.", "--no-browser")] = False,

@@ -148,7 +148,8 @@ class ModelOptions(Options):
     def check(self, origin: GraphInput, split: SplitOptions) -> None:
         """Refuse values that the model does not take, before any table is read."""
         from pprop import estimators
-        from pprop.estimators.appnp import check_solver, check_tol
+        from pprop.estimators.appnp import check_tol
+        from pprop.propagation.tolerance import check_solver
 
         kind: Any = getattr(estimators, CLASSIFIERS[self.model])
         given = self.arguments()

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pprop._errors import InputError
 from pprop._optional import check_installed
-from pprop._validate import counted
+from pprop._validate import counted, reject
 from pprop.cli.graphs import GraphArgument, GraphInput, Tables
 from pprop.cli.models import FILES, write_artefact
 from pprop.cli.output import Session, UsageError, columns, new_folder, picked
-from pprop.cli.splits import SplitOptions, class_names
+from pprop.cli.splits import SEED, SplitOptions, class_names
 from pprop.cli.training_report import overview
 from pprop.cli.verbs import (
     OUTPUT,
@@ -28,6 +28,7 @@ from pprop.cli.verbs import (
     out_option,
     verb,
 )
+from pprop.cli.words import Shell
 from pprop.settings import BACKEND, DEVICE
 
 if TYPE_CHECKING:
@@ -83,14 +84,18 @@ def tune(
     if time_limit is not None and not 0 < time_limit < math.inf:
         raise UsageError(f"--time-limit takes minutes, more than 0, not {time_limit:g}.")
     split.check(origin)
+    if origin.path is not None:
+        SEED(seed, "seed", "tune")
+    if split.stopping == 0 and split.split_column is None:
+        reject("stopping", "tune", "above 0: validation nodes judge the trials", split.stopping)
+    described = read_space(space, str(model)) if space else None
+    if out.exists() and not out.is_dir():
+        raise NotADirectoryError(f"--out must be a folder, and {str(out)!r} is a file.")
     check_installed("optuna", extra="tune", purpose="Tuning")
     check_machine(backend, device)
     origin.check(labels=True, split_column=split.split_column)
     if origin.path is not None:
         split = replace(split, seed=seed)
-    if out.exists() and not out.is_dir():
-        raise NotADirectoryError(f"--out must be a folder, and {str(out)!r} is a file.")
-    described = None if not space else dict(read_setting(text) for text in space)
     known = origin.read()
     drawn, run_seed = split.draw(known, origin)
     title = f"{model.upper()} on {origin.title}"
@@ -149,6 +154,36 @@ def _text(tuned: Tuned, command: str, out: Path) -> str:
     return "\n".join(lines)
 
 
+def read_space(texts: list[str], model: str) -> dict[str, Any]:
+    """Return the space that options describe; refuse one without values to search, and values that the model cannot have.
+
+    >>> read_space(["alpha=0.1:0.5", "dropout=0.3"], "appnp")
+    {'alpha': Range(low=0.1, high=0.5, log=False), 'dropout': 0.3}
+    """
+    from pprop.tuning.space import SETTINGS, Range, Space
+
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, values = read_setting(text)
+        if name in found:
+            raise UsageError(f"--space names {name!r} twice: give all of its values at once.")
+        if name not in SETTINGS[model]:
+            known = ", ".join(SETTINGS[model])
+            raise UsageError(f"--space takes settings of {model}: {known}. Got {text!r}.")
+        found[name] = values
+    if not any(isinstance(values, Range | list) for values in found.values()):
+        raise UsageError(
+            "--space needs a setting with several values to search, such as alpha=0.02:0.5. "
+            f"Got one value of {', '.join(found)}."
+        )
+    for name, value in Space.of(found, model).corners():
+        try:
+            SETTINGS[model][name].check(value, "tune")
+        except InputError as error:
+            raise InputError(Shell({name: f"--space {name}"}).argument(error)) from error
+    return found
+
+
 def read_setting(text: str) -> tuple[str, Any]:
     """Return a setting and the values to search.
 
@@ -169,11 +204,10 @@ def read_setting(text: str) -> tuple[str, Any]:
                 raise ValueError
             return name, Range(_number(low), _number(high), log=bool(log))
         several = [_number(value) for value in values.split(",")]
-    except InputError:
-        raise
-    except ValueError:
+    except ValueError:  # an InputError of Range, too
         raise UsageError(
-            f"--space takes numbers, as LOW:HIGH, LOW:HIGH:log, A,B,... or one value, not {text!r}."
+            "--space takes numbers, as LOW:HIGH (LOW below HIGH), LOW:HIGH:log (LOW above 0), A,B,... or one value, not "
+            f"{text!r}."
         ) from None
     return name, several if len(several) > 1 else several[0]
 

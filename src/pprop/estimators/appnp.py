@@ -10,7 +10,6 @@ import torch
 from numpy.typing import NDArray
 
 from pprop import settings
-from pprop._errors import Remedy
 from pprop._validate import reject
 from pprop.estimators.fitted import AnyModel, Learned
 from pprop.estimators.learning import TrainedClassifier
@@ -19,7 +18,7 @@ from pprop.estimators.parameters import NEIGHBOURS, MatrixParameters, PredictorP
 from pprop.estimators.reading import FitData
 from pprop.models import APPNP, MLP, PPNP, Model, SolvedPPNP
 from pprop.propagation.certificate import least_error
-from pprop.propagation.tolerance import TOLERANCE_SOLVERS
+from pprop.propagation.tolerance import TOLERANCE_SOLVERS, check_solver
 from pprop.training import run_seed
 from pprop.training.minibatch import training as minibatch
 from pprop.training.self_training import best_of
@@ -191,13 +190,6 @@ def check_tol(tol: float, alpha: float, function: str) -> None:
     least = least_error(alpha, torch.float32)
     if tol < least:
         reject("tol", function, f"at least {least:.2g}, what float32 can reach at alpha {alpha:g}", tol)
-
-
-def check_solver(solver: str, function: str) -> None:
-    """Refuse a solver that cannot be used for directed graphs."""
-    if TOLERANCE_SOLVERS[solver].symmetric:
-        remedy = Remedy(settings={"solver": "contraction"})
-        reject("solver", function, "'contraction' for a directed graph", repr(solver), remedy=remedy)
 
 
 @final

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pprop._errors import ToleranceError
+from pprop._errors import Remedy, ToleranceError
 from pprop._validate import check_float, check_int, reject
 from pprop.graph import Transition
 from pprop.kernels import Draw, Kernels, LinearMap
@@ -66,7 +66,8 @@ class ToleranceSolver(Solver):
 
     def bind(self, operator: PPROperator, kernels: Kernels) -> LinearMap:
         if self.symmetric and not operator.transition.symmetric:
-            remedy = "Use Contraction()." if self.tol is None else f"Use Contraction(tol={self.tol:g})."
+            other = "Contraction()" if self.tol is None else f"Contraction(tol={self.tol:g})"
+            remedy = Remedy(f"Use {other}.", shell="Use --solver contraction.")
             expected, got = "undirected", "a directed graph"
             if not operator.graph.directed:  # its norm is weighted by them
                 expected = 'of degrees within a factor of 2^64 in every component unless normalization is "sym"'
@@ -400,3 +401,10 @@ class Contraction(ToleranceSolver):
 TOLERANCE_SOLVERS: Mapping[str, type[ToleranceSolver]] = MappingProxyType(
     {"chebyshev": Chebyshev, "cg": ConjugateGradient, "contraction": Contraction}
 )
+
+
+def check_solver(solver: str, function: str) -> None:
+    """Refuse a solver that cannot be used for directed graphs."""
+    if TOLERANCE_SOLVERS[solver].symmetric:
+        remedy = Remedy(settings={"solver": "contraction"})
+        reject("solver", function, "'contraction' for a directed graph", repr(solver), remedy=remedy)
