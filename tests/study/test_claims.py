@@ -22,12 +22,14 @@ from pprop.study.cell import MODELS, Cell, Seeds, make_cell
 from pprop.study.experiment_folder import load_experiments
 from pprop.study.figures.accuracies import PropagationPanel, Way
 from pprop.study.figures.distance import Distance, Ring
+from pprop.study.graphs import protocol_of
 from pprop.study.report.claims import CLAIMS, Claim, Found, claims_csv, claims_table, counts, found, further_findings
 from pprop.study.report.measures import (
     MEASURES,
     OF_GRAPHS,
     OF_ROWS,
     Figure,
+    difference,
     far_minus_near,
     lead_by_labels,
     steps_to,
@@ -38,6 +40,8 @@ from pprop.study.stats.estimate import Estimate
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool
 from pprop.study.tables.entries import Entry, Sample
+from pprop.study.tables.p_values import missed, tuned_comparisons
+from pprop.study.tables.table import listed
 
 pytestmark = pytest.mark.slow
 
@@ -59,7 +63,12 @@ class InMemory:
         return sorted(self.by_config[config], key=lambda row: row.key)
 
 
-def test_every_published_figure_is_what_the_rows_and_graphs_give(published: tuple[Row, ...]) -> None:
+@pytest.fixture(scope="module")
+def results(published: tuple[Row, ...]) -> Any:
+    return Results(InMemory(published), load_experiments(), ROOT)  # pyright: ignore[reportArgumentType]
+
+
+def test_every_published_figure_is_what_the_rows_and_graphs_give(results: Any) -> None:
     def is_here(name: str) -> bool:
         try:
             return bool(load_dataset(name).n_nodes)
@@ -67,7 +76,6 @@ def test_every_published_figure_is_what_the_rows_and_graphs_give(published: tupl
             return False
 
     stored = (ROOT / "results/claims.csv").read_text(encoding="utf-8")
-    results: Any = Results(InMemory(published), load_experiments(), ROOT)  # pyright: ignore[reportArgumentType]
     needs_graph = {*OF_GRAPHS, "far_near", "per_hop"} - {"hidden_units"}
     absent = {name for name in DATASETS if not is_here(name)}
 
@@ -85,6 +93,116 @@ def test_every_published_figure_is_what_the_rows_and_graphs_give(published: tupl
     page = (ROOT / "docs/results.md").read_text(encoding="utf-8")
     for one in computed:
         assert one.figure is None or f"| {one.figure.text} |".replace("\\", "") in page.replace("\\", "")
+
+
+def read_of(measure: str) -> dict[str, str]:
+    """Return the sentences about a measure by dataset."""
+    return {claim.about: claim.sentence for claim in CLAIMS if claim.measure == measure}
+
+
+def averages(runs: dict[Any, dict[Seeds, float]]) -> dict[Any, float]:
+    return {name: float(np.mean([*values.values()])) for name, values in runs.items()}
+
+
+def percent(group: Any) -> dict[str, float]:
+    return averages({entry.title: entry.accuracies for entry in group if entry.sample is not None})
+
+
+def test_models_that_sentences_name_are_those_of_the_rows(results: Any) -> None:
+    baselines = ("V. GCN", "GCN", "N-GCN", "GAT", "JK", "Bt. FP")
+    for measure, table in {"appnp_nearest": results.main, "appnp_nearest_200": results.many}.items():
+        for name in (measure, measure.replace("appnp", "ppnp")):
+            for dataset, sentence in read_of(name).items():
+                means = percent(table[dataset])
+                assert (
+                    max(baselines, key=lambda model: means[model])
+                    in sentence.replace(",", "").replace(".", " ").split()
+                )
+    for dataset, sentence in read_of("ppnp_f1").items():
+        f1 = averages({entry.title: entry.values("f1") for entry in results.main[dataset]})
+        best = max((*baselines, "APPNP"), key=lambda model: f1[model])
+        assert sentence.startswith(f"{best} is highest" if f1[best] > f1["PPNP"] else f"The next model is {best}.")
+    for dataset, sentence in read_of("gcn_over_two").items():
+        runs = {entry.title: entry.accuracies for entry in results.main[dataset]}
+        recent = ("N-GCN", "GAT", "JK", "Bt. FP")
+        ahead = [model for model in recent if (lead := difference(runs["GCN"], runs[model])) and lead.low > 0]
+        assert sentence.startswith("GCN is above all four" if len(ahead) == 4 else f"GCN is above {listed(ahead)}.")
+        means = percent(results.main[dataset])
+        second = sorted(recent, key=lambda model: means[model])[1]
+        assert "second largest" not in sentence or f"the second largest lead is over {second}." in sentence
+    for dataset in ("pubmed", "ms_academic"):
+        spreads = {e.title: np.std([*e.accuracies.values()], ddof=1) for e in results.main[dataset]}
+        most = max(("PPNP", "APPNP", "GAT"), key=lambda model: spreads[model])
+        assert read_of("steadiness")[dataset].startswith(f"{most} spreads most of the three")
+    for dataset in DATASETS:
+        means = averages(results.sweep("propagation", dataset))
+        assert sorted(means, key=lambda way: means[way])[-2:] == ["inference", "both"]  # the next best way
+
+
+def test_settings_that_sentences_name_are_those_of_the_rows(results: Any) -> None:
+    for model in ("PPNP", "APPNP"):
+        for dataset, sentence in read_of(f"{model.lower()}_alpha").items():
+            runs = results.sweep("alpha", dataset)
+            means = averages({alpha: each for (title, alpha), each in runs.items() if title == model})
+            best = max(means, key=lambda alpha: means[alpha])
+            assert "zero" in sentence or f"α = {best:g} is" in sentence or sentence == f"The best α is {best:g}."
+    means = averages(results.sweep("steps", "ms_academic"))
+    with_01 = {steps: mean for (name, steps), mean in means.items() if name == "α = 0.1"}
+    assert max(with_01, key=lambda steps: with_01[steps]) == 2
+    assert "from K = 2 to K = 10" in read_of("steps_2_10")["ms_academic"]
+    one_layer = averages(results.sweep("depth", "citeseer"))
+    assert all("Deeper networks are worse." in read_of("deeper")[name] for name in ("citeseer", "cora_ml"))
+    assert one_layer["APPNP", 2] > max(one_layer["APPNP", layers] for layers in (3, 4, 5))
+
+
+def test_numbers_that_sentences_name_are_the_papers_or_the_pages() -> None:
+    papers = {name: one.published for name, one in load_experiments().items() if name.startswith("gasteiger_2019")}
+
+    def printed(model: str, dataset: str, what: str = "accuracy", kind: str = "") -> Any:
+        return getattr(papers[f"gasteiger_2019_{model}_{dataset}{kind}"], what)
+
+    f1 = ", ".join(f"{printed(model, 'citeseer', 'f1'):.4f}" for model in ("appnp", "ppnp")).replace(", ", " and ")
+    assert f"({f1})" in read_of("ppnp_f1")["citeseer"]
+    assert printed("appnp", "citeseer", "f1") > printed("ppnp", "citeseer", "f1")
+    ratios = [
+        printed("appnp", name, "ms_per_epoch", "_time") / printed("gcn", name, "ms_per_epoch", "_time")
+        for name in DATASETS
+    ]
+    assert f"ratios are {min(ratios):.2f} to {max(ratios):.2f}." in read_of("appnp_gcn_time")["pubmed"]
+    assert printed("ngcn", "ms_academic") > printed("gcn", "ms_academic")
+    assert printed("gat", "cora_ml") > printed("gcn", "cora_ml")
+    assert "as in the paper's own table" in read_of("ngcn_gcn")["ms_academic"]
+    assert "as in the paper's own table" in read_of("gat_gcn")["cora_ml"]
+    assert [papers[f"gasteiger_2019_ppnp_{name}"] for name in ("pubmed", "ms_academic")] == [None, None]
+    nodes = len(protocol_of(load_dataset("citeseer")).test)
+    assert all(
+        f"these {nodes} test nodes" in read_of(f"{model}_nearest_200")["citeseer"] for model in ("ppnp", "appnp")
+    )
+    page = (ROOT / "docs/study.md").read_text(encoding="utf-8")  # whose table has a test of its own
+    assert "| cora_ml | PPNP | 1 a class | 27 of 100 |" in page
+    assert "27 of 100 runs with one label stop early" in read_of("ppnp_labels")["cora_ml"]
+
+
+def test_the_readme_says_of_the_tuned_model_what_the_rows_say(results: Any) -> None:
+    accuracy, f1 = (missed(tuned_comparisons(results.many, metric)) for metric in ("accuracy", "f1"))
+    assert accuracy == "not distinguished: PPNP and APPNP against Bt. FP, tuned on Cora-ML"
+    assert "significantly worse: PPNP and APPNP against Bt. FP, tuned on Citeseer" in f1
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert (
+        "Over 200 splits, a tuned linear model on propagated features is not distinguished from PPNP and APPNP on Cora-ML by "
+        "accuracy, and is better than both on Citeseer by macro F1."
+    ) in text
+    splits = {test.splits.pairs for test in tuned_comparisons(results.many, "accuracy")}
+    assert splits == {200}
+    of_citeseer = [one for one in results.leads_over_nodes if one.of_these_nodes and one.nodes.nodes == 610]
+    baselines = [one for one in of_citeseer if one.few.opponent.title != "Bt. FP, tuned"]
+    assert sorted({one.few.opponent.title for one in baselines}) == ["Bt. FP", "GAT", "GCN"]
+    assert len(baselines) == 6
+    most = max(one.z for one in baselines)
+    assert (
+        f"Their leads over GCN, GAT and Bt. FP on Citeseer are at most {most:.1f} standard errors over its 610 test nodes."
+        in text
+    )
 
 
 def test_sentences_name_no_number_that_their_figure_does_not_have() -> None:
@@ -111,11 +229,11 @@ def test_counts_follow_the_readings_and_nothing_else() -> None:
         one("Timed", "gat_appnp_time", "pubmed", "not comparable"),
         one("Beside", "gat_appnp_60", "citeseer", "finding", 0.5),
         one("Beside", "gat_appnp_60", "pubmed", "finding", -0.5),
-        one("A fact", "farthest", "citeseer", "finding", 0.5),
+        one("K = 10 is the distance (section 6)", "farthest", "citeseer", "finding", 0.5),
         Found(Claim("A theorem", "all", "", "holds", ""), None),
     ]
     assert counts(claims) == (
-        "Of 1 claims on theory and sizes, 1 hold on every graph.",
+        "Of 1 claims on theory and sizes, 1 hold on every graph. A fact of each graph is whether K = 10 is the distance.",
         "Of 5 claims on trained models, 1 hold on every graph, 2 on some graphs and 1 on none; 1 cannot be compared.",
         "Claims that do not hold: True of some (PubMed); False (PubMed).",
     )
