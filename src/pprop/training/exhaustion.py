@@ -35,7 +35,7 @@ smaller hidden, or the CPU (device), or free what else is on the GPU.
         if device.type == "cuda":
             torch.cuda.empty_cache()
         asked = "" if wanted is None else f" (t{wanted[0][1:]})"
-        fewer = "fewer runs in one call, " if runs > 1 else ""
+        fewer = "fewer runs in one call, " if runs > 1 and not own_module else ""  # modules go one after another
         name = "block_nodes" if own_module else "hidden"
         less = f"{fewer}a smaller {{}}{', mixed_precision=True' if own_module else ''}"
         remedy = Remedy(f"Use {less}, or the CPU ({{}}), or free what else is on the GPU.", (name, "device"))

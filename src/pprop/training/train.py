@@ -85,8 +85,7 @@ def train(
     """Train a model once for every split and seed.
 
     The loss is the mean cross entropy of the training nodes plus penalty / 2 * |W|^2 of the first layer; Adam minimises
-    it in full batches. The paper's network trains all runs as one program; a torch module one run after another, or on a
-    GPU several together where `torch.func` can compute it (`verbose` says which, and why).
+    it in full batches. The paper's network trains all runs as one program; a torch module one run after another.
     Each run depends on its seed and its nodes alone: on the ``numba`` backend it has the same bits for any batch
     and any number of threads.
 

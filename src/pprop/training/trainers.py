@@ -22,7 +22,6 @@ from pprop.training.memory import TrainingBytes, operations_bytes, split_runs, t
 from pprop.training.modules import ModuleTrainer
 from pprop.training.schedule import Batch
 from pprop.training.task import Task
-from pprop.training.together import runs_together
 
 # Runs of a description that a CPU trains together: more of them do not fit its cache, fewer leave threads idle.
 CPU_BATCH = 8
@@ -40,7 +39,7 @@ class ModelTraining(ABC):
     inputs
         The features on the device, as a module gets them; None for models that read them otherwise.
     note
-        How modules are trained, for people.
+        What the training computes, for people.
     """
 
     at_once: int | None = None
@@ -170,12 +169,15 @@ def _propagation(task: Task, bound: PropagatedModel) -> PropagateSteps | Propaga
 
 @final
 class _ModuleTraining(ModelTraining):
-    """A torch module in place of the network: several runs together where that is possible, else one after another."""
+    """A torch module in place of the network, one run after another."""
+
+    at_once = 1
 
     def __init__(self, bound: PropagatedModel, task: Task) -> None:
         self._bound, self._task, self.operator = bound, task, bound.operator
         self.inputs = self._inputs = module_inputs(task.graph, task.device)
-        self.at_once, self.note = runs_together(bound.model, task, self._inputs)
+        runs = len(task.seeds)
+        self.note = f"modules: {runs} runs one after another" if runs > 1 else "modules: 1 run"
 
     def trainer(self, runs: slice) -> Trainer:
         return ModuleTrainer(self._task.part(runs), self._bound.of_runs(runs), self._inputs)
