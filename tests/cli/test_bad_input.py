@@ -204,7 +204,7 @@ CASES = [
     ),
     # files
     Case("train graph.npz", 4, "There is no file 'graph.npz'", OSError),
-    Case("train edges.csv --nodes none.csv", 4, "There is no file 'none.csv'", OSError, small),
+    Case("train edges.csv --nodes none.csv --label-column topic", 4, "There is no file 'none.csv'", OSError, small),
     Case("propagate edges.csv none.csv", 4, "There is no file 'none.csv'", OSError, small),
     Case("predict none", 4, "There is no folder 'none'", OSError),
     Case("train citeseer --out there", 4, "holds 'diary.txt'", OSError, occupied),

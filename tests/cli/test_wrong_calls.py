@@ -10,6 +10,7 @@ import pytest
 from tests.cli.conftest import Command
 from typer.main import get_command
 
+from pprop.cli import verbs
 from pprop.cli.app import app
 
 
@@ -93,21 +94,24 @@ def test_missing_arguments_and_options_are_named_together(pprop_here: Command, n
     ("call", "lines"),
     [
         (
-            "train edges.csv --epochs x --alpha 3 --bogus",
+            "train nofile.csv --nodes nofile2.csv --epochs x --alpha 3 --bogus",
             [
                 "No such option: --epochs. Did you mean --max-epochs?",
                 "No such option: --bogus.",
-                "--max-epochs must be an integer of at least 1. Got 'x'.",
                 "--alpha must be a number in [0, 1]. Got 3.0.",
+                "--max-epochs must be an integer of at least 1. Got 'x'.",
+                "There is no file 'nofile.csv'.",
+                "There is no file 'nofile2.csv'.",
+                "Training needs the classes of some nodes: name the column that holds them. Name it: --label-column COLUMN",
                 "Try: pprop train --help",
             ],
         ),
         ("train --bogus edges.csv --alpha 3", ["No such option: --bogus.", "--alpha must be a number in [0, 1]. Got 3.0."]),
         ("train edges.csv --bogus red --alpha 3", ["No such option: --bogus.", "--alpha must be a number in [0, 1]. Got 3.0."]),
         ("train --bogus=red --alpha=3 edges.csv", ["No such option: --bogus.", "--alpha must be a number in [0, 1]. Got 3.0."]),
-        ("train edges.csv more.csv", ["The command takes GRAPH. Got 'more.csv', too. Try: pprop train --help"]),
+        ("train edges.csv more.csv", ["The command takes GRAPH. Got 'more.csv', too."]),
         ("doctor now", ["The command takes options alone. Got 'now'. Try: pprop doctor --help"]),
-        ("train edges.csv --alpha", ["--alpha needs a value. Try: pprop train --help"]),
+        ("train edges.csv --alpha", ["--alpha needs a value."]),
         ("train edges.csv --nodes --label-column topic", ["--nodes needs a value."]),
         ("train edges.csv --label red", ["No such option: --label. Did you mean --label-column or --label-kind?"]),
         ("explain model -- -5 --bogus", ["There is no folder 'model'."]),
@@ -129,3 +133,9 @@ def test_help_is_shown_whatever_else_is_wrong(pprop_here: Command):
     answer = pprop_here("train", "--bogus", "--alpha", "much", "--help")
     assert (answer.code, answer.err) == (0, "")
     assert answer.out.startswith("Usage: pprop train ")
+
+
+def test_a_command_raises_errors_of_its_own_alone():
+    sources = Path(verbs.__file__).parent.glob("*.py")
+    raised = [path.name for path in sources if "raise typer.BadParameter" in path.read_text(encoding="utf-8")]
+    assert raised == []

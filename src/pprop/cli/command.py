@@ -12,7 +12,7 @@ from typer.core import TyperCommand
 
 from pprop._errors import PpropError
 from pprop._validate import any_of, listed
-from pprop.cli.output import UsageError
+from pprop.cli.errors import UsageError
 
 FEW = 10  # options that need no sections
 MOST = 3  # options that are proposed in place of an unknown one
@@ -42,11 +42,6 @@ class Call:
     def of(cls, context: typer.Context) -> Self:
         """Return what was found in the words of this context."""
         return context.meta[cls.__name__]
-
-    @property
-    def unread(self) -> set[str]:
-        """The parameters without a value that could be read."""
-        return {*self.texts, *self.missing}
 
 
 @final

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pprop.cli.errors import UsageError
 from pprop.cli.graphs import GraphInput, OtherGraphOption, named_positions
 from pprop.cli.models import ModelArgument, load_model
-from pprop.cli.output import Session, UsageError, check_file, columns, new_file
+from pprop.cli.output import Session, check_file, columns, new_file
 from pprop.cli.verbs import at_least, option, verb, within
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
 
 import typer
 
-from pprop._errors import InputError, Remedy
+from pprop._errors import DatasetError, InputError, Remedy
 from pprop._validate import listed, nearest
-from pprop.cli.output import UsageError
+from pprop.cli.errors import Checks, UsageError
 from pprop.cli.verbs import Options, option
 
 if TYPE_CHECKING:
@@ -165,9 +165,11 @@ class Tables(Options):
 
         of_nodes = {"id_column": self.id_column, "label_column": self.label_column, "split_column": split_column}
         of_nodes |= {f"features[{at}]": name for at, name in enumerate(self.named)}
-        of_nodes |= {f"column[{at}]": name for at, name in enumerate(self.kinds)}
         of_edges = {"source": self.source, "target": self.target, "weight": self.weight}
-        NamedColumns(edges, self.nodes, of_edges, of_nodes, self.kinds, labels).check()
+        with Checks() as checks:
+            kinds = checks.run(lambda: self.kinds) or {}
+            of_nodes |= {f"column[{at}]": name for at, name in enumerate(kinds)}
+            checks.run(NamedColumns(edges, self.nodes, of_edges, of_nodes, kinds, labels).check)
 
 
 def _is_file(name: str) -> bool:
@@ -184,7 +186,7 @@ StructureTables = Annotated[
 @final
 @dataclass(frozen=True)
 class GraphInput:
-    """Where a graph comes from: the argument and its options. Options that the graph has no use for are refused.
+    """Where a graph comes from: the argument and its options.
 
     >>> GraphInput("citeseer").read()
     Graph(2110 nodes, 3668 edges, undirected, 3703 features, 6 classes)
@@ -193,34 +195,19 @@ class GraphInput:
     graph: str
     tables: Tables = field(default_factory=Tables)
 
-    def __post_init__(self) -> None:
-        given = self.tables
-        if self.path is None and (
-            words := [word for word in given.words() if word.startswith("--") and word != "--structure"]
-        ):
-            why = f"belongs to a graph of your own, and {self.graph!r} is a dataset with all of that inside"
-            raise UsageError(f"{words[0]} {why}.")
-        needs = {
-            "--label-column": given.label_column,
-            "--features": given.features,
-            "--column": given.column,
-            "--degree": given.degree,
-        }
-        for name, value in needs.items():
-            if self.is_table and given.nodes is None and value:
-                what = "adds a column to" if name == "--degree" else "names columns of"
-                more = " --structure degree makes features of the graph alone." if name == "--degree" else ""
-                raise UsageError(f"{name} {what} a node table: add --nodes FILE.{more}")
-        for name in ("--features", "--column", "--degree"):
-            if given.structure is not None and needs[name]:
-                raise UsageError(f"--structure takes the place of columns: leave {name} out.")
-
     @property
     def path(self) -> Path | None:
         """The file, or the folder of a graph; None for a dataset."""
         file = Path(self.graph)
         own = file.is_file() or (file / "manifest.json").is_file()
         return file if file.suffix or len(file.parts) != 1 or own else None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether this is a file or a folder, there or not, or a dataset that there is."""
+        from pprop.datasets import DATASETS
+
+        return self.path is not None or self.graph in DATASETS
 
     @property
     def is_table(self) -> bool:
@@ -316,16 +303,57 @@ class GraphInput:
         return {name: f"left out: beside the edges; --weight {name} would take it for weights" for name in others}
 
     def check(self, *, labels: bool = False, split_column: str | None = None) -> None:
-        """Raise if a file is missing, or a column that an option names; with `labels` also if none names the classes."""
-        self.check_files()
-        if self.is_table:
-            self.tables.check(self.graph, labels=labels, split_column=split_column)
+        """Raise what is wrong with options, files and columns; with `labels` also if no option names the classes."""
+        with Checks() as checks:
+            checks.run(self.check_options)
+            checks.run(self.check_files)
+            if self.is_table:
+                checks.run(self.tables.check, self.graph, labels=labels, split_column=split_column)
+
+    def check_options(self) -> None:
+        """Raise if there are options that the graph has no use for."""
+        given = self.tables
+        needs = {
+            "--label-column": given.label_column,
+            "--features": given.features,
+            "--column": given.column,
+            "--degree": given.degree,
+        }
+        with Checks() as checks:
+            for name in given.words() if self.path is None and self.is_known else ():
+                if name.startswith("--") and name != "--structure":
+                    why = f"belongs to a graph of your own, and {self.graph!r} is a dataset with all of that inside"
+                    checks.add(UsageError(f"{name} {why}."))
+            for name, value in needs.items() if self.is_table and given.nodes is None else ():
+                if value:
+                    what = "adds a column to" if name == "--degree" else "names columns of"
+                    more = " --structure degree makes features of the graph alone." if name == "--degree" else ""
+                    checks.add(UsageError(f"{name} {what} a node table: add --nodes FILE.{more}"))
+            for name in ("--features", "--column", "--degree") if given.structure is not None else ():
+                if needs[name]:
+                    checks.add(UsageError(f"--structure takes the place of columns: leave {name} out."))
+            checks.run(lambda: given.feature_columns)
 
     def check_files(self) -> None:
         """Raise if a file is missing."""
-        for name in (None if self.path is None else self.graph, self.tables.nodes, *self.tables.files):
-            if name is not None and not Path(name).exists():
-                raise FileNotFoundError(f"There is no file {name!r}.")
+        names = (None if self.path is None else self.graph, self.tables.nodes, *self.tables.files)
+        with Checks() as checks:
+            if self.path is None:
+                checks.run(self._check_dataset)
+            for name in names:
+                if name is not None and not Path(name).exists():
+                    checks.add(FileNotFoundError(f"There is no file {name!r}."))
+
+    def _check_dataset(self) -> None:
+        from pprop.datasets import DATASETS, dataset_info
+
+        try:
+            dataset_info(self.graph)
+        except DatasetError as error:
+            there = Path(self.graph).is_dir()
+            what = f"The folder {self.graph!r} holds no graph" if there else f"There is no file {self.graph!r}"
+            text = f"{what}, and no dataset has this name. The datasets: {', '.join(DATASETS)}."
+            raise DatasetError(text, remedies=error.remedies) from None
 
 
 def example_input() -> GraphInput:

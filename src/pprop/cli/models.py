@@ -14,8 +14,9 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from pprop._errors import InputError, MismatchError
+from pprop.cli.errors import UsageError
 from pprop.cli.graphs import GraphInput, Structure
-from pprop.cli.output import Session, UsageError, new_file
+from pprop.cli.output import Session, new_file
 
 if TYPE_CHECKING:
     import numpy as np

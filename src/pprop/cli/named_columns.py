@@ -52,7 +52,8 @@ class NamedColumns:
                     "found": repr(f"{name}={kind}"),
                 }
                 errors.append(InputError(parameter="column", function="read_edges", **fields))
-        _lacking(self.edges, "path", self.of_edges, errors)
+        if Path(self.edges).exists():
+            _lacking(self.edges, "path", self.of_edges, errors)
         nodes = None
         if self.nodes is not None and Path(self.nodes).exists():
             nodes = _lacking(self.nodes, "nodes", self.of_nodes, errors)
@@ -79,12 +80,15 @@ class NamedColumns:
                 close = {parameter: get_close_matches(name, error.columns, 1) for parameter, name in typed.items()}
                 alike |= {parameter: names[0] for parameter, names in close.items() if names and "[" not in parameter}
         try:
-            likely = self._likely(missing)
+            likely = self._likely(missing) if Path(self.edges).exists() else {}
         except InputError:  # a table that cannot be read is refused when its columns are known
             likely = {}
         wanted = {*missing, *({"label_column"} if self._lacks_labels else ())}
         found: dict[str, object] = {name: column for name, column in {**likely, **alike}.items() if name in wanted}
-        return found | ({"nodes": ..., "label_column": ...} if self._lacks_labels and self.nodes is None else {})
+        if self._lacks_labels and self.nodes is None:
+            return found | {"nodes": ..., "label_column": ...}
+        unknown = self._lacks_labels and not Path(str(self.nodes)).exists()
+        return found | ({"label_column": ...} if unknown else {})
 
     def _likely(self, missing: Mapping[str, str]) -> dict[str, str]:
         known = {

@@ -19,7 +19,8 @@ from typing import IO, Any, Literal, Self, cast, final
 import typer
 
 from pprop._compiling import COMPILING, compiling
-from pprop._errors import PYTHON, FormatError, InputError, PpropError, SeveralErrors, TakenError, Words, sentence_of
+from pprop._errors import PYTHON, FormatError, PpropError, SeveralErrors, TakenError, Words, sentence_of
+from pprop.cli.errors import Checks, FileError, UsageError, file_sentence
 
 EXIT_CODES = {
     0: "done",
@@ -32,27 +33,6 @@ EXIT_CODES = {
     141: "standard output was closed early, as by head",
 }
 UNEXPECTED, USAGE, BAD_INPUT, FILES, UNFINISHED, INTERRUPTED, CLOSED = 1, 2, 3, 4, 5, 130, 141
-
-
-@final
-class UsageError(InputError):
-    """The words of a command do not go together."""
-
-    @classmethod
-    def of(cls, error: PpropError) -> Self:
-        """Return an error about a value as one about a word that is no such value."""
-        return cls(
-            parameter=error.parameter,
-            function=error.function,
-            expected=error.expected,
-            found=error.found,
-            remedies=error.remedies,
-        )
-
-
-@final
-class FileError(PpropError):
-    """A file cannot be read or written: what the system said, among other errors."""
 
 
 def columns(headings: Sequence[str], rows: Sequence[Sequence[object]], left: Sequence[int] = (0,)) -> str:
@@ -101,7 +81,8 @@ class Session:
         self._warnings = warnings.catch_warnings()
         self._compiling = compiling.telling(lambda: self.say(COMPILING))
         self._cautions: set[str] = set()
-        self._errors: list[PpropError | OSError] = []
+        self.checks = Checks()  # of the call
+        self.unread: set[str] = set()  # parameters without a value that could be read
 
     def say(self, text: str) -> None:
         """Print a line on standard error."""
@@ -114,21 +95,6 @@ class Session:
         end = "" if line.endswith("\n") or not line else "\n"
         # in pieces: not every system tells a writer in the middle of one that the reader has gone
         sys.stdout.writelines(f"{line}{end}".splitlines(keepends=True))
-
-    def note(self, error: PpropError | OSError) -> None:
-        """Note what is wrong with the call, to be printed with all else that is."""
-        self._errors.append(error)
-
-    def settle(self) -> None:
-        """Raise what was noted, as one error: first what is wrong with the words of the command."""
-        errors = [FileError(_sentence_of(each)) if isinstance(each, OSError) else each for each in self._errors]
-        match sorted(errors, key=lambda one: _code_of(one) != USAGE):
-            case []:
-                return
-            case [_]:
-                raise self._errors[0]
-            case several:
-                raise SeveralErrors(errors=several)
 
     def keep(self, path: Path) -> None:
         """Note that `path` is complete, for the sentence after Ctrl-C."""
@@ -183,7 +149,7 @@ class Session:
                     sentence = f"{sentence}{chr(10) if several else ' '}Try: {self.verb} --help"
                 return code, sentence
             case OSError():
-                return FILES, _sentence_of(error)
+                return FILES, file_sentence(error)
             case typer.Exit() | typer.Abort() | SystemExit() | GeneratorExit():
                 return None, ""
             case _:
@@ -208,13 +174,6 @@ def _code_of(error: PpropError) -> int:
             return FILES
         case _:
             return FILES if _disk_is_full(error) else BAD_INPUT
-
-
-def _sentence_of(error: OSError) -> str:
-    """Return what the system, or a check of this package, said of a file."""
-    if isinstance(error.strerror, str) and isinstance(error.filename, str):
-        return f"Cannot read or write {error.filename!r}: {error.strerror}."
-    return str(error)
 
 
 def _disk_is_full(error: BaseException | None) -> bool:

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 from pprop._validate import counted
+from pprop.cli.errors import UsageError
 from pprop.cli.graphs import GraphInput, Tables
 from pprop.cli.models import (
     FORMATS,
@@ -18,7 +19,7 @@ from pprop.cli.models import (
     prediction_tables,
     write_table,
 )
-from pprop.cli.output import Session, UsageError, check_file
+from pprop.cli.output import Session, check_file
 from pprop.cli.verbs import ForceOption, option, out_option, verb
 
 

@@ -10,9 +10,10 @@ import typer
 
 from pprop._errors import FormatError, InputError
 from pprop._validate import check_choice, counted, listed
+from pprop.cli.errors import UsageError
 from pprop.cli.graphs import GraphArgument, GraphInput, StructureTables
 from pprop.cli.models import FORMATS, Column, csv_text, write_table
-from pprop.cli.output import Session, UsageError, check_file, new_file, picked
+from pprop.cli.output import Session, check_file, new_file, picked
 from pprop.cli.verbs import BackendOption, ForceOption, option, out_option, setting, verb, within
 from pprop.settings import ALPHA, BACKEND, NORMALIZATION, POSITIVE_ALPHA, STEPS
 

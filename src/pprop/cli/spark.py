@@ -8,7 +8,8 @@ from typing import Annotated, Any, ClassVar
 
 import typer
 
-from pprop.cli.output import Session, UsageError, check_folder
+from pprop.cli.errors import UsageError
+from pprop.cli.output import Session, check_folder
 from pprop.cli.verbs import AlphaOption, ForceOption, Options, examples, make_app, option, out_option, verb
 from pprop.settings import NORMALIZATION, POSITIVE_ALPHA, STEPS
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
 
 from pprop._errors import FormatError, InputError
 from pprop._validate import check_float, check_int, listed
+from pprop.cli.errors import Checks, UsageError
 from pprop.cli.graphs import GraphInput
-from pprop.cli.output import UsageError
 from pprop.cli.verbs import Options, at_least, option, within
 from pprop.settings import STOPPING
 
@@ -66,20 +66,25 @@ class SplitOptions(Options):
         else:
             wrong = ("split_seed", "init_seed")
             why = "belongs to a dataset; a graph of your own has --test, --stopping and --seed"
-        for name in wrong:
-            if getattr(self, name) is not None:
-                raise UsageError(f"--{name.replace('_', '-')} {why}.")
-        if self.split_column is not None and origin.tables.nodes is None:
-            raise UsageError("--split-column names a column of a node table: add --nodes FILE.")
-        if self.split_column is not None and self.test is not None:
-            raise UsageError("--split-column says which nodes test; leave --test out.")
-        if self.split_column is None and self.test_fold is not None:
-            raise UsageError("--test-fold is a value of the column that --split-column names: add it.")
-        if self.split_column is None and self._test + self._stopping >= 1:
-            raise InputError(
-                f"--test {self._test:g} and --stopping {self._stopping:g} leave no nodes for training: together they must "
-                "be less than 1."
-            )
+        with Checks() as checks:
+            for name in wrong if origin.is_known else ():
+                if getattr(self, name) is not None:
+                    checks.add(UsageError(f"--{name.replace('_', '-')} {why}."))
+            if origin.path is None:
+                return
+            if self.split_column is not None and origin.tables.nodes is None:
+                checks.add(UsageError("--split-column names a column of a node table: add --nodes FILE."))
+            if self.split_column is not None and self.test is not None:
+                checks.add(UsageError("--split-column says which nodes test; leave --test out."))
+            if self.split_column is None and self.test_fold is not None:
+                checks.add(UsageError("--test-fold is a value of the column that --split-column names: add it."))
+            if self.split_column is None and max(self._test, self._stopping) < 1 <= self._test + self._stopping:
+                checks.add(
+                    InputError(
+                        f"--test {self._test:g} and --stopping {self._stopping:g} leave no nodes for training: together "
+                        "they must be less than 1."
+                    )
+                )
 
     @property
     def _test(self) -> float:

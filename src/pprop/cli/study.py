@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pprop._validate import counted
+from pprop.cli.errors import UsageError
 from pprop.cli.graphs import GraphInput, Tables
-from pprop.cli.output import BAD_INPUT, UNEXPECTED, UNFINISHED, Session, UsageError, columns, picked
+from pprop.cli.output import BAD_INPUT, UNEXPECTED, UNFINISHED, Session, columns, picked
 from pprop.cli.study_jobs import model_jobs, named_jobs, read_own_graph
 from pprop.cli.study_outcome import outcome_record, outcome_text
 from pprop.cli.verbs import DeviceOption, at_least, examples, make_app, option, verb

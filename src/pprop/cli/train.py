@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
 
 from pprop import settings
 from pprop._validate import reject
+from pprop.cli.errors import Checks, UsageError
 from pprop.cli.graphs import GraphArgument, GraphInput, Tables
 from pprop.cli.models import FILES, write_artefact
-from pprop.cli.output import Session, UsageError, check_folder, new_folder
+from pprop.cli.output import Session, check_folder, new_folder
 from pprop.cli.splits import SplitOptions, class_names
 from pprop.cli.training_report import Report, column_lines, columns_of_tables, overview
 from pprop.cli.verbs import (
@@ -131,44 +132,47 @@ class ModelOptions(Options):
             why = dict.fromkeys(why, "mlp does not propagate")
         elif self.model is ModelName.AUTO:
             why = dict.fromkeys(why, "auto chooses for itself")
-        for name in given:
-            if self.model not in _OWNERS[name]:
-                *most, last = _OWNERS[name]
-                owners = f"{', '.join(most)} and {last}" if most else last
-                reason = why.get(name, f"{self.model} has none")
-                raise UsageError(f"--{name.replace('_', '-')} belongs to {owners}; {reason}.")
-        if {"alpha", "alphas"} <= set(given):
-            raise UsageError("Give one of --alpha and --alphas.")
+        with Checks() as checks:
+            for name in given:
+                if self.model not in _OWNERS[name]:
+                    *most, last = _OWNERS[name]
+                    owners = f"{', '.join(most)} and {last}" if most else last
+                    reason = why.get(name, f"{self.model} has none")
+                    checks.add(UsageError(f"--{name.replace('_', '-')} belongs to {owners}; {reason}."))
+            if {"alpha", "alphas"} <= set(given):
+                checks.add(UsageError("Give one of --alpha and --alphas."))
         if "alphas" in given:
             given["alphas"] = _read_alphas(given["alphas"], "alphas")
         # the ensemble takes one alpha or several under one name
         names = {"runs": "n_runs"} | ({"alphas": "alpha"} if self.model is ModelName.APPNP_ENSEMBLE else {})
         return {names.get(name, name): value for name, value in given.items()}
 
-    def check(self, origin: GraphInput, split: SplitOptions) -> None:
-        """Refuse values that the model does not take, before any table is read."""
+    def check(self, origin: GraphInput, split: SplitOptions, *, scale: bool) -> None:
+        """Refuse what the model does not take, before any table is read."""
         from pprop import estimators
         from pprop.estimators.appnp import check_tol
         from pprop.propagation.tolerance import check_solver
 
         kind: Any = getattr(estimators, CLASSIFIERS[self.model])
-        given = self.arguments()
-        if self.alphas is not None:
-            settings.ALPHAS.check(given["alphas" if "alphas" in given else "alpha"], "train")
         known = settings.settings_of(kind)
-        for name, value in given.items():
-            known[name].check(value, "train")
-        if self.neighbours is not None and self.alpha == 0:
-            expected = "above 0 with --neighbours: without teleport no neighbours are the most important"
-            reject("alpha", "train", expected, self.alpha)
-        if self.model is ModelName.SOLVED_PPNP:
-            if origin.tables.directed:
-                check_solver(self.solver or settings.SOLVER.default, "train")
-            if self.tol is not None and (self.alpha is not None or origin.is_table):
-                check_tol(self.tol, settings.ALPHA.default if self.alpha is None else self.alpha, "train")
-        if kind._stopping_nodes_also is not None and split.stopping == 0 and split.split_column is None:
-            expected = f"above 0 with --model {self.model}: {kind._stopping_nodes_also}"
-            reject("stopping", "train", expected, split.stopping)
+        with Checks() as checks:
+            if scale and self.model is not ModelName.APPNP:
+                checks.add(UsageError(f"--scale trains appnp alone: leave out --scale or --model {self.model}."))
+            for name, value in (checks.run(self.arguments) or {}).items():
+                if self.alphas is None or name not in ("alpha", "alphas"):  # several have the rule of their option
+                    checks.run(known[name].rule, value, "runs" if name == "n_runs" else name, "train")
+            if self.neighbours is not None and self.alpha == 0:
+                expected = "above 0 with --neighbours: without teleport no neighbours are the most important"
+                checks.run(reject, "alpha", "train", expected, self.alpha)
+            if self.model is ModelName.SOLVED_PPNP:
+                if origin.tables.directed:
+                    checks.run(check_solver, self.solver or settings.SOLVER.default, "train")
+                if self.tol is not None and (self.alpha is not None or origin.is_table):
+                    alpha = settings.ALPHA.default if self.alpha is None else self.alpha
+                    checks.run(check_tol, self.tol, alpha, "train")
+            if kind._stopping_nodes_also is not None and split.stopping == 0 and split.split_column is None:
+                expected = f"above 0 with --model {self.model}: {kind._stopping_nodes_also}"
+                checks.run(reject, "stopping", "train", expected, split.stopping)
 
 
 @final
@@ -202,8 +206,9 @@ class TrainingOptions(Options):
 
     def check(self) -> None:
         """Refuse weights and a machine that cannot be, before any table is read."""
-        _check_class_weights(self.class_weight)
-        check_machine(self.backend, self.device)
+        with Checks() as checks:
+            checks.run(_check_class_weights, self.class_weight)
+            checks.run(check_machine, self.backend, self.device)
 
     def arguments(self, classes: Sequence[object], *, own: bool) -> dict[str, Any]:
         """Return the arguments of a classifier of these classes, for a graph of the user's own or a dataset."""
@@ -264,6 +269,7 @@ def _class_weights(text: str | None, classes: Sequence[object]) -> str | dict[ob
     "pprop train citeseer --model ppnp --split-seed 794209841 --json",
     "pprop train citeseer --model appnp-cv --alphas 0.05,0.1,0.2 --out model",
     "pprop train edges.csv --nodes nodes.csv --label-column topic --out model",
+    checks=True,
 )
 def train(
     session: Session,
@@ -304,19 +310,19 @@ def train(
     from pprop.cli.check import checked
 
     origin = GraphInput(graph, tables)
-    split.check(origin)
     if scale:
-        if model.model is not ModelName.APPNP:
-            raise UsageError(f"--scale trains appnp alone: leave out --scale or --model {model.model}.")
         no_baselines = True
-        if model.neighbours is None:
+        if model.neighbours is None and model.model is ModelName.APPNP:
             model = replace(model, neighbours=_SCALE_NEIGHBOURS)
-    own = model.arguments()
+    checks = session.checks
+    if "model" not in session.unread:
+        checks.run(model.check, origin, split, scale=scale)
+    checks.run(training.check)
+    checks.run(split.check, origin)
     if out is not None:
-        check_folder(out, names=FILES, force=force)
-    model.check(origin, split)
-    training.check()
-    origin.check(labels=True, split_column=split.split_column)
+        checks.run(check_folder, out, names=FILES, force=force)
+    checks.run(origin.check, labels=True, split_column=split.split_column)
+    checks.settle()
     if split.split_column is not None:
         split.cells(origin)
         if tables.features is None and tables.structure is None:
@@ -341,7 +347,7 @@ def train(
     session.say(f"{model.model.upper()} on {origin.title}: {overview(known, drawn)}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the report has it among its cautions
-        made = _fit(model.model, known, drawn, labels, own, arguments)
+        made = _fit(model.model, known, drawn, labels, model.arguments(), arguments)
     from pprop.estimators import LabelPropagationClassifier
 
     fitted = getattr(made, "best_", made)  # auto keeps one of several

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pprop._errors import InputError
 from pprop._optional import check_installed
 from pprop._validate import counted, reject
+from pprop.cli.errors import UsageError
 from pprop.cli.graphs import GraphArgument, GraphInput, Tables
 from pprop.cli.models import FILES, write_artefact
-from pprop.cli.output import Session, UsageError, columns, new_folder, picked
+from pprop.cli.output import Session, columns, new_folder, picked
 from pprop.cli.splits import SEED, SplitOptions, class_names
 from pprop.cli.training_report import overview
 from pprop.cli.verbs import (

@@ -19,7 +19,8 @@ from typer.models import OptionInfo
 from pprop._errors import InputError, PpropError
 from pprop._validate import check_choice, check_float, check_int, reject
 from pprop.cli.command import Call, VerbCommand
-from pprop.cli.output import Session, UsageError
+from pprop.cli.errors import UsageError
+from pprop.cli.output import Session
 from pprop.cli.words import Shell
 from pprop.settings import BACKEND, POSITIVE_ALPHA, Setting
 
@@ -151,7 +152,7 @@ class Options:
 
 
 def verb(
-    title: str, *commands: str, notes: str = "", panel: str | None = None
+    title: str, *commands: str, notes: str = "", panel: str | None = None, checks: bool = False
 ) -> Callable[[Callable[..., None]], Verb]:
     """Return a decorator that makes a verb of a function whose first parameter is the `Session`.
 
@@ -167,6 +168,9 @@ def verb(
         Text after the examples.
     panel
         The section of the function's own options; without it they are among the common ones, which come last.
+    checks
+        Whether the function has checks of its own: it adds them to ``session.checks``, which it settles before its work.
+        An option whose value cannot be read has its default until then.
     """
 
     def decorate(function: Callable[..., None]) -> Verb:
@@ -191,13 +195,16 @@ def verb(
             with Session(title, json=values.pop("json"), debug=values.pop("debug"), words=words) as session:
                 call = Call.of(context)
                 for error in (*call.errors, *_wrong_values(parameters, values, call, title)):
-                    session.note(error)
-                session.settle()
+                    session.checks.add(error)
+                if call.missing or not checks:
+                    session.checks.settle()
+                session.unread = {*call.texts}
                 made = {
                     name: group(**{option: values.pop(option) for option in options})
                     for name, (group, options) in groups.items()
                 }
                 function(session, **values, **made)
+                session.checks.settle()  # where the function has not
 
         context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
         callback.__doc__ = function.__doc__

@@ -9,13 +9,15 @@ from typing import cast, final
 
 from pprop._errors import Number, PpropError, Remedy, Words
 
-# Parameters whose options have other names.
-OPTIONS: Mapping[str, str] = {
-    "feature_columns": "features",
-    "n_runs": "runs",
-    "k": "top",
-    "replace": "force",
-    "overwrite": "force",
+# Parameters whose options or arguments have other names, the first that the verb has.
+OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "feature_columns": ("features",),
+    "n_runs": ("runs",),
+    "k": ("top",),
+    "replace": ("force",),
+    "overwrite": ("force",),
+    "path": ("graph", "edges", "model"),
+    "name": ("graph",),
 }
 # Parameters that name columns.
 COLUMNS = frozenset({"source", "target", "weight", "id_column", "label_column", "split_column"})
@@ -45,8 +47,8 @@ class Shell(Words):
 
     def option(self, parameter: str | None) -> str | None:
         """Return what is typed for a parameter; None for one that the verb does not have."""
-        name = parameter or ""
-        return self._options.get(name) or self._options.get(OPTIONS.get(name, ""))
+        names = (parameter or "", *OPTIONS.get(parameter or "", ()))
+        return next((self._options[name] for name in names if name in self._options), None)
 
     def name(self, parameter: str) -> str:
         """Return what is typed for a parameter, inside a sentence."""
