@@ -24,7 +24,7 @@ from _common import RESULTS, Rows
 from pprop import TEST_SEEDS
 from pprop.study.cell import MODELS, Cell, Seeds, make_cell
 from pprop.study.revisions import current_revision
-from pprop.study.run.recipe import Datasets, Place
+from pprop.study.run.recipe import ComputePlace, Datasets
 from pprop.study.run.runner import recipe_of
 from pprop.study.stats.variance import row_bound, spread
 from pprop.study.store.pack import Packed
@@ -130,7 +130,7 @@ def compute(rows: Rows) -> None:
             rows.add(compared(left[row.key.seeds], row, cell, sigma))
 
         if left:
-            recipe_of(cell, datasets.of(cell), Place("cpu", "numba")).compute(list(left), take)
+            recipe_of(cell, datasets.of(cell), ComputePlace("cpu", "numba")).compute(list(left), take)
             print(f"{dataset} {model}: {len(left)} runs", flush=True)
 
 

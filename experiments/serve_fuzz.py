@@ -57,11 +57,11 @@ def serving(model: Any, log: Path) -> Generator[str]:
     """Serve a live model in a thread; give its address."""
     from pprop.serve import server
     from pprop.serve.app import create_app
-    from pprop.serve.limits import Limits
+    from pprop.serve.limits import ServerLimits
     from pprop.serve.live import LiveHolder
     from pprop.serve.served import Served
 
-    limits = Limits(port=0, rate=1e6)
+    limits = ServerLimits(port=0, rate=1e6)
     holder = LiveHolder(Served(model, "made up"), log)
     with server.bound(limits) as made:
         made_server = server.make_server(create_app(holder, limits))

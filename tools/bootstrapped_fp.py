@@ -14,7 +14,7 @@ from pprop.datasets import VALIDATION_SEEDS
 from pprop.study.cell import is_original
 from pprop.study.report.page import Block
 from pprop.study.stats.estimate import Estimate, estimate
-from pprop.study.tables.entries import ByDataset, Entry, dataset_title
+from pprop.study.tables.entries import ByDataset, TableEntry, dataset_title
 from pprop.study.tables.paper import score
 from pprop.study.tables.table import Cells, Measure, Number, Table
 
@@ -69,7 +69,7 @@ def over_validation(rows: Readings, dataset: str, reading: str, key: str) -> Est
     return estimate([found[seed] for seed in VALIDATION_SEEDS]) if set(VALIDATION_SEEDS) <= found.keys() else None
 
 
-def _originals(main: ByDataset) -> dict[str, Entry]:
+def _originals(main: ByDataset) -> dict[str, TableEntry]:
     entries = (entry for group in main.values() for entry in group)
     return {entry.cell.dataset: entry for entry in entries if is_original(entry.cell) and entry.sample is not None}
 

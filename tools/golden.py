@@ -29,7 +29,7 @@ from pprop.kernels.registry import cpu_kind
 from pprop.study.cell import MODELS, Cell, Seeds, make_cell
 from pprop.study.revisions import declared_revisions
 from pprop.study.run.progress import show_study
-from pprop.study.run.recipe import Datasets, Place, build
+from pprop.study.run.recipe import ComputePlace, Datasets, build
 from pprop.study.run.runner import recipe_of
 from pprop.study.store.pack import Packed, pack_study
 from pprop.study.store.row import Row
@@ -66,7 +66,7 @@ def golden_rows() -> list[Row]:
     return list(Packed(here if here.exists() else min(FOLDER.glob("*.pack"))))
 
 
-def check_rows(rows: Sequence[Row], place: Place = CPU) -> Verification:
+def check_rows(rows: Sequence[Row], place: ComputePlace = CPU) -> Verification:
     """Compute rows once more, and compare them as a verification of all of them does."""
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -125,7 +125,7 @@ def _differing_epochs(device: str) -> list[str]:
     return found
 
 
-def _differing_rows(rows: Sequence[Row], place: Place) -> list[str]:
+def _differing_rows(rows: Sequence[Row], place: ComputePlace) -> list[str]:
     found: list[str] = []
     for text in sorted({row.cell for row in rows}):
         of_cell, cell = [row for row in rows if row.cell == text], Cell.parse(text)
@@ -203,7 +203,7 @@ def main() -> None:
     if given.device == "cpu":
         place, rows = CPU, golden_rows()
     else:
-        place, rows = Place("cuda", "triton"), _gpu_rows()
+        place, rows = ComputePlace("cuda", "triton"), _gpu_rows()
     rows = [row for row in rows if Cell.parse(row.cell).dataset in given.datasets]
     found = [*_differing_epochs(given.device), *_differing_rows(rows, place)]
     print("\n".join(found) or "All golden rows are what is computed now.")

@@ -18,7 +18,7 @@ from scipy import sparse
 import pprop
 from pprop.serve.app import create_app
 from pprop.serve.holder import Holder
-from pprop.serve.limits import Limits
+from pprop.serve.limits import ServerLimits
 from pprop.serve.served import Served
 from pprop.serve.server import address_of, bound, make_server
 
@@ -143,7 +143,7 @@ class Truth:
 @contextmanager
 def serving(served: Served, port: int = 0, token: str | None = None) -> Generator[str]:
     """The address of a server that runs in a thread."""
-    limits = Limits(port=port, token=token)
+    limits = ServerLimits(port=port, token=token)
     made = bound(limits)
     app = create_app(Holder(served), limits)
     server = make_server(app)

@@ -14,7 +14,7 @@ from tests.serve.serving import TOKEN, Client, fitted, planted
 
 from pprop.serve.app import create_app
 from pprop.serve.holder import Holder
-from pprop.serve.limits import Limits
+from pprop.serve.limits import ServerLimits
 from pprop.serve.live import LiveHolder
 from pprop.serve.served import Served
 
@@ -33,13 +33,13 @@ def served(model: Any) -> Served:
 @pytest.fixture(scope="session")
 def client(served: Served) -> Client:
     """A client of a server without a token."""
-    return Client(create_app(Holder(served), Limits(rate=1e6)))
+    return Client(create_app(Holder(served), ServerLimits(rate=1e6)))
 
 
 @pytest.fixture(scope="session")
 def guarded(served: Served) -> Client:
     """A client, without its token, of a server that wants one."""
-    limits = Limits(host="0.0.0.0", token=TOKEN, rate=1e6, body=1000)
+    limits = ServerLimits(host="0.0.0.0", token=TOKEN, rate=1e6, body=1000)
     return Client(create_app(Holder(served), limits))
 
 
@@ -56,7 +56,7 @@ def live(model: Any, tmp_path: Path) -> Iterator[Live]:
             one.log.close()
         holder = LiveHolder(Served(model, "a model"), tmp_path / "edits.log")
         open_ones.append(holder)
-        return Client(create_app(holder, Limits(rate=1e6))), holder
+        return Client(create_app(holder, ServerLimits(rate=1e6))), holder
 
     yield start
     for one in open_ones:

@@ -17,7 +17,7 @@ from pprop.serve import faults
 from pprop.serve.app import create_app
 from pprop.serve.guard import POLICY
 from pprop.serve.holder import Holder
-from pprop.serve.limits import Limits
+from pprop.serve.limits import ServerLimits
 from pprop.serve.page_files import PageFiles
 from pprop.serve.served import Served
 
@@ -198,7 +198,7 @@ def test_features_that_are_not_finite(client: Client, number: str):
 def test_features_too_large_for_the_numbers_of_the_graph():
     graph = planted()
     narrow = graph.replace(features=graph.features.astype("float32"), feature_names=graph.feature_names)  # pyright: ignore[reportOptionalMemberAccess]
-    client = Client(create_app(Holder(Served(fitted(narrow), "narrow")), Limits()))
+    client = Client(create_app(Holder(Served(fitted(narrow), "narrow")), ServerLimits()))
     assert "too large" in refused(post(client, "predict-new", {"features": {"f1": 1e300}}), 422, "invalid")
 
 
@@ -213,7 +213,7 @@ def test_a_failure_of_the_server_is_one_sentence_too(
     from pprop.serve import diagnostics
 
     monkeypatch.setattr(diagnostics, "diagnostics", lambda view: 1 / 0)
-    client = Client(create_app(Holder(served), Limits()))
+    client = Client(create_app(Holder(served), ServerLimits()))
     refused(client.get("/api/v1/diagnostics"), 500, "failed")
     assert "ZeroDivisionError" in caplog.text
     assert client.get("/api/v1/model").status_code == 200
@@ -239,7 +239,7 @@ def test_a_huge_body_without_a_length_is_refused_while_it_comes(guarded: Client)
 
 
 def test_a_body_that_does_not_arrive(served: Served):
-    app = create_app(Holder(served), Limits(seconds=0.05))
+    app = create_app(Holder(served), ServerLimits(seconds=0.05))
     sent: list[Any] = []
 
     async def never() -> Any:
@@ -261,12 +261,12 @@ def test_an_answer_that_takes_too_long(served: Served, monkeypatch: pytest.Monke
     from pprop.serve import answers
 
     monkeypatch.setattr(answers, "explain", lambda *arguments: time.sleep(0.3))
-    client = Client(create_app(Holder(served), Limits(seconds=0.05)))
+    client = Client(create_app(Holder(served), ServerLimits(seconds=0.05)))
     refused(client.get("/api/v1/explain?id=n1"), 503, "too_slow")
 
 
 def test_a_flood_is_told_when_to_come_again(served: Served):
-    client = Client(create_app(Holder(served), Limits(rate=5)))
+    client = Client(create_app(Holder(served), ServerLimits(rate=5)))
     answers = [client.get("/healthz") for _ in range(40)]
     late = [answer for answer in answers if answer.status_code != 200]
     assert len(late) >= 20
@@ -307,7 +307,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path):
 def test_files_of_the_page_have_types_tags_and_a_policy(served: Served, tmp_path: Path):
     for name in ("index.html", "app.js", "style.css"):
         (tmp_path / name).write_text(name)
-    client = Client(create_app(Holder(served), Limits(), files=PageFiles(tmp_path)))
+    client = Client(create_app(Holder(served), ServerLimits(), files=PageFiles(tmp_path)))
     kinds = {"/": "text/html", "/static/app.js": "text/javascript", "/static/style.css": "text/css"}
     for path, kind in kinds.items():
         answer = client.get(path)
@@ -409,7 +409,7 @@ def test_requests_of_the_page_itself(client: Client, headers: dict[str, str]):
 
 
 def test_a_name_that_was_allowed(served: Served):
-    client = Client(create_app(Holder(served), Limits(hosts=("graph.example",))))
+    client = Client(create_app(Holder(served), ServerLimits(hosts=("graph.example",))))
     answer = client.get("/api/v1/model", headers={"host": "graph.example", "origin": "https://graph.example"})
     assert answer.status_code == 200
 
@@ -417,14 +417,14 @@ def test_a_name_that_was_allowed(served: Served):
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.3", "example.org"])
 def test_an_address_that_others_reach_needs_a_token(host: str):
     with pytest.raises(InputError, match="needs a token"):
-        Limits(host=host)
-    assert Limits(host=host, token=TOKEN).token == TOKEN
+        ServerLimits(host=host)
+    assert ServerLimits(host=host, token=TOKEN).token == TOKEN
 
 
 @pytest.mark.parametrize("token", ["", "  ", "two words", "ümlaut", "line\nbreak"])
 def test_a_token_that_no_header_can_hold(token: str):
     with pytest.raises(InputError, match="token must"):
-        Limits(token=token)
+        ServerLimits(token=token)
 
 
 def test_hostile_names_stay_text():
@@ -432,7 +432,7 @@ def test_hostile_names_stay_text():
     graph = planted()
     model = fitted(graph)
     served = Served(model, "hostile", [hostile] * 60)
-    client = Client(create_app(Holder(served), Limits()))
+    client = Client(create_app(Holder(served), ServerLimits()))
     answer = client.get("/api/v1/search?q=script")
     assert answer.headers["content-type"] == "application/json"
     assert answer.json()["nodes"][0]["name"] == hostile

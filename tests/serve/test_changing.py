@@ -20,7 +20,7 @@ from pprop.graph import write_npz
 from pprop.serve import schemas
 from pprop.serve.app import create_app
 from pprop.serve.holder import Holder
-from pprop.serve.limits import Limits
+from pprop.serve.limits import ServerLimits
 from pprop.serve.live import LiveHolder
 from pprop.serve.log import EditLog
 from pprop.serve.served import Served
@@ -304,7 +304,7 @@ def test_a_batch_is_made_whole_or_not_at_all(live: Any, tmp_path: Path):
 def test_nodes_without_ids_get_the_next_number(tmp_path: Path):
     with_numbers = Served(fitted(planted(ids=False)), "numbers")
     holder = LiveHolder(with_numbers, tmp_path / "log")
-    client = Client(create_app(holder, Limits()))
+    client = Client(create_app(holder, ServerLimits()))
     new = {"op": "add_node", "features": {"f1": 1.0}}
     refused(post(client, "edits", {"edits": [{**new, "id": 99}]}), 409, "edit")
     edits = [{**new, "id": 60}, {"op": "add_edge", "source": "60", "target": 3}, {"op": "remove_node", "id": 0}]

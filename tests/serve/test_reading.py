@@ -14,7 +14,7 @@ from pprop.propagation import PowerIteration, propagate
 from pprop.serve import schemas
 from pprop.serve.app import create_app
 from pprop.serve.holder import Holder
-from pprop.serve.limits import Limits
+from pprop.serve.limits import ServerLimits
 from pprop.serve.served import Served
 
 
@@ -31,7 +31,7 @@ def get(client: Client, path: str, **query: Any) -> Any:
 
 
 def client_of(model: Any) -> Client:
-    return Client(create_app(Holder(Served(model, "another")), Limits(rate=1e6)))
+    return Client(create_app(Holder(Served(model, "another")), ServerLimits(rate=1e6)))
 
 
 def test_health_readiness_and_metrics(client: Client):
@@ -65,7 +65,7 @@ def test_the_model_card(client: Client, model: Any):
 
 def test_predictions_are_those_of_the_model(client: Client, model: Any):
     found = post(client, "predict", {"ids": ["n0", "n7", "n59"]})
-    schemas.Predictions.model_validate(found)
+    schemas.PredictionsAnswer.model_validate(found)
     assert (found["alpha"], found["steps"]) == (0.1, 10)
     assert [one["predicted"] for one in found["predictions"]] == model.predict([0, 7, 59]).tolist()
     expected = model.predict_proba([0, 7, 59])
@@ -105,7 +105,7 @@ def test_all_predictions_come_as_a_stream_of_lines(client: Client, model: Any):
 def test_contributions_add_up_to_the_logit_of_the_library(client: Client, model: Any, name: str | None):
     query = {"id": "n5", "k": 4} | ({} if name is None else {"class": name})
     found = get(client, "explain", **query)
-    schemas.Explanation.model_validate(found)
+    schemas.ExplanationAnswer.model_validate(found)
     code = int(model.logits_[5].argmax()) if name is None else CLASSES.index(name)
     total = sum(one["contribution"] for one in found["contributors"]) + found["rest"]["contribution"]
     assert total == pytest.approx(found["logit"], rel=1e-13)
@@ -154,7 +154,7 @@ def test_a_neighbourhood_has_the_nodes_of_largest_influence_and_the_edges_among_
 
 def test_search(client: Client, model: Any):
     found = get(client, "search", q="n5")
-    schemas.Found.model_validate(found)
+    schemas.FoundAnswer.model_validate(found)
     assert found["total"] == 11
     assert found["nodes"][0]["id"] == "n5"
     assert get(client, "search", q="TITLE 59")["nodes"][0]["id"] == "n59"
@@ -298,7 +298,7 @@ def test_head_is_get_without_a_body(client: Client, path: str):
 
 
 def test_an_integer_may_be_written_with_a_point():
-    numbered = Client(create_app(Holder(Served(fitted(planted(ids=False)), "numbers")), Limits()))
+    numbered = Client(create_app(Holder(Served(fitted(planted(ids=False)), "numbers")), ServerLimits()))
     whole = numbered.post("/api/v1/predict", json={"ids": [7, 8], "steps": 138}).json()
     assert numbered.post("/api/v1/predict", json={"ids": [7.0, "8"], "steps": 138.0}).json() == whole
     assert [one["id"] for one in whole["predictions"]] == [7, 8]

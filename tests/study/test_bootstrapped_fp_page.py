@@ -20,7 +20,7 @@ from pprop.study.experiment_folder import load_experiments
 from pprop.study.stats.estimate import estimate
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool
-from pprop.study.tables.entries import Entry, Sample, Samples, entries
+from pprop.study.tables.entries import Sample, Samples, TableEntry, entries
 from pprop.study.tables.table import Table
 
 MakeRows = Callable[..., list[Row]]
@@ -119,7 +119,7 @@ def test_the_page_has_the_difference_of_appnp_on_test_and_validation_nodes(
     assert f"APPNP's accuracy is {of('test') - of('validation'):.1f} points lower there." in page
 
 
-def originals(make_rows: MakeRows, means: dict[str, float]) -> dict[str, tuple[Entry, ...]]:
+def originals(make_rows: MakeRows, means: dict[str, float]) -> dict[str, tuple[TableEntry, ...]]:
     experiments: dict[str, Experiment] = load_experiments()
     cells = [experiments[f"gasteiger_2019_bootstrapped_fp_{name}"].points[0].cell for name in means]
     seeds = [Seeds(seed, 0) for seed in TEST_SEEDS]

@@ -31,7 +31,7 @@ from pprop.study.report.measures import Figure
 from pprop.study.report.page import Bullets, Page, Section
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool
-from pprop.study.tables.entries import Entry, Sample, Samples, entries
+from pprop.study.tables.entries import Sample, Samples, TableEntry, entries
 from pprop.study.tables.p_values import (
     changed_verdicts,
     missed,
@@ -53,7 +53,7 @@ def paper() -> Paper:
     return load_experiments()
 
 
-def main_of(paper: Paper, *groups: list[Row]) -> dict[str, tuple[Entry, ...]]:
+def main_of(paper: Paper, *groups: list[Row]) -> dict[str, tuple[TableEntry, ...]]:
     def sample(rows: list[Row]) -> Sample:
         cell = make_cell(*models[rows[0].key.config])
         return Sample(cell, Pool(cell, "c1", "d1", tuple(rows)))
@@ -218,7 +218,7 @@ def test_a_model_that_is_better_in_macro_f1_alone_is_named_and_has_its_differenc
 ) -> None:
     splits = np.random.default_rng(0).normal(-0.004, 0.004, 20)  # in macro F1
 
-    def entry(name: str, model: str, accuracy: float, gaps: Iterable[float]) -> Entry:
+    def entry(name: str, model: str, accuracy: float, gaps: Iterable[float]) -> TableEntry:
         cell = make_cell(model, {"reading": "original"} if name == "Bt. FP" else {}, "citeseer")
         rows = make_rows(cell, seeds=[Seeds(split, 0) for split in TEST_SEEDS])
         wiggle = np.random.default_rng(len(name)).normal(0, 1e-4, 20)
@@ -226,7 +226,7 @@ def test_a_model_that_is_better_in_macro_f1_alone_is_named_and_has_its_differenc
             replace(row, accuracy=accuracy + float(more), f1=0.7 + gap)
             for row, more, gap in zip(rows, wiggle, gaps, strict=True)
         ]
-        return Entry(
+        return TableEntry(
             cell, name, paper[f"gasteiger_2019_{model}_citeseer"], Sample(cell, Pool(cell, "c", "d", (*drawn,)))
         )
 

@@ -39,7 +39,7 @@ from pprop.study.report.results import Results
 from pprop.study.stats.estimate import Estimate
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool
-from pprop.study.tables.entries import Entry, Sample
+from pprop.study.tables.entries import Sample, TableEntry
 from pprop.study.tables.p_values import missed, tuned_comparisons
 from pprop.study.tables.table import listed
 
@@ -355,17 +355,17 @@ def numbers(figure: Figure | None) -> tuple[float, float, float]:
 
 
 @pytest.fixture
-def table(make_rows: Callable[..., list[Row]]) -> Callable[..., dict[str, list[Entry]]]:
+def table(make_rows: Callable[..., list[Row]]) -> Callable[..., dict[str, list[TableEntry]]]:
     """Return the accuracy table of Citeseer from accuracies in percent, by model; macro F1 is the accuracy."""
 
-    def entries(**models: dict[Seeds, float]) -> dict[str, list[Entry]]:
-        made: list[Entry] = []
+    def entries(**models: dict[Seeds, float]) -> dict[str, list[TableEntry]]:
+        made: list[TableEntry] = []
         for model, values in models.items():
             cell = make_cell(model, {"feature_kind": "l2"} if model == "tuned" else {}, "citeseer")
             there = {row.key.seeds: row for row in make_rows(cell, 0.7, [*values])}
             rows = (replace(there[seeds], accuracy=value / 100, f1=value / 100) for seeds, value in values.items())
             pool = Pool(cell, "c1", "d1", tuple(rows))
-            made.append(Entry(cell, TITLES.get(model, MODELS[model].title), None, Sample(cell, pool)))
+            made.append(TableEntry(cell, TITLES.get(model, MODELS[model].title), None, Sample(cell, pool)))
         return {"citeseer": made}
 
     return entries
@@ -537,12 +537,12 @@ def test_times_that_do_not_compare_have_no_figure() -> None:
 
 
 def test_times_per_epoch_are_ratios_on_one_device(make_rows: Callable[..., list[Row]]) -> None:
-    times: dict[str, list[Entry]] = {}
+    times: dict[str, list[TableEntry]] = {}
     for dataset, factor in (("citeseer", 1.0), ("pubmed", 3.0)):
         for model, ms in (("gcn", 2.0), ("gat", 6.0), ("appnp", 3.0 * factor)):
             cell = make_cell(model, {}, dataset)
             rows = make_rows(cell, 0.7, [Seeds(7, 0)], seconds=0.4 * ms * factor, epochs=400, together=1)
-            entry = Entry(cell, MODELS[model].title, None, Sample(cell, Pool(cell, "c1", "d1", tuple(rows))))
+            entry = TableEntry(cell, MODELS[model].title, None, Sample(cell, Pool(cell, "c1", "d1", tuple(rows))))
             times.setdefault(dataset, []).append(entry)
     assert numbers(measured("appnp_gcn_time", times=times))[0] == pytest.approx(1.5)
     assert numbers(measured("gat_appnp_time", times=times))[0] == pytest.approx(2.0)

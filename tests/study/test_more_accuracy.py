@@ -11,7 +11,7 @@ import pytest
 
 from pprop import APPNPEnsembleClassifier, run_seed
 from pprop.study.cell import Seeds
-from pprop.study.run.recipe import Datasets, Place
+from pprop.study.run.recipe import ComputePlace, Datasets
 from pprop.study.run.user_model import user_cell, user_recipe
 from pprop.study.store.row import Row
 
@@ -48,7 +48,7 @@ def test_a_row_of_the_ensemble_is_its_fit_on_the_backend_of_the_study(
 ):
     cell, rows = user_cell(f"{quick}:{name}", "citeseer"), list[Row]()
     prepared = Datasets().of(cell)
-    recipe = user_recipe(cell, prepared, Place("cpu", backend))
+    recipe = user_recipe(cell, prepared, ComputePlace("cpu", backend))
     recipe.compute([Seeds(2144199730, 1)], rows.append)
     split, labels = prepared.split(2144199730, 20), prepared.graph.labels
     assert labels is not None

@@ -26,7 +26,7 @@ from pprop.study.tables.agreement import (
     nearness_sentence,
     nearness_table,
 )
-from pprop.study.tables.entries import Entry, Sample, Samples, entries
+from pprop.study.tables.entries import Sample, Samples, TableEntry, entries
 from pprop.study.tables.paper import Score, score
 
 MakeRows = Callable[..., list[Row]]
@@ -58,7 +58,7 @@ def samples_of(*groups: tuple[Cell, Sequence[Row]]) -> Samples:
     return Samples([Sample(cell, Pool(cell, "c1", "d1", tuple(rows))) for cell, rows in groups])
 
 
-def entry_of(paper: dict[str, Experiment], cell: Cell, rows: list[Row], title: str) -> Entry:
+def entry_of(paper: dict[str, Experiment], cell: Cell, rows: list[Row], title: str) -> TableEntry:
     found = entries(paper, samples_of((cell, rows)))[cell.dataset]
     return next(entry for entry in found if entry.title == title)
 

@@ -16,7 +16,7 @@ from pprop.study.experiment import Experiment, Point
 from pprop.study.experiment_folder import load_experiments
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool
-from pprop.study.tables.entries import Entry, Sample, Samples, command, entries
+from pprop.study.tables.entries import Sample, Samples, TableEntry, command, entries
 from pprop.study.tables.p_values import comparisons, p_value_table, papers_comparisons, tuned_comparisons
 from pprop.study.tables.paper import disagreements, overview_table, score, score_table
 from pprop.study.tables.runs import run_again, search_table
@@ -39,7 +39,7 @@ def sample_of(rows: list[Row]) -> Sample:
     return Sample(cell, Pool(cell, rows[0].key.revision, rows[0].key.data, ordered))
 
 
-def table_entries(paper: dict[str, Experiment], *groups: list[Row]) -> tuple[Entry, ...]:
+def table_entries(paper: dict[str, Experiment], *groups: list[Row]) -> tuple[TableEntry, ...]:
     (found,) = entries(paper, Samples([sample_of(rows) for rows in groups])).values()
     return found
 

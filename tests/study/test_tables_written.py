@@ -19,13 +19,13 @@ from pprop.study.tables.paper import CACHE, cached_shortest_path, dataset_table,
 from pprop.study.tables.table import (
     NOT_RUN,
     Code,
-    Column,
     Group,
     Measure,
     Number,
     PValue,
     Strong,
     Table,
+    TableColumn,
     table_html,
     table_markdown,
 )
@@ -59,7 +59,7 @@ class Reader(HTMLParser):
 HOSTILE = "<script>alert('x')</script> | `*_#"
 TABLE = Table(
     HOSTILE,
-    (Column("Model", "text"), Column("Ours", "measure"), Column("p"), Column("Command", "code")),
+    (TableColumn("Model", "text"), TableColumn("Ours", "measure"), TableColumn("p"), TableColumn("Command", "code")),
     (
         Group(
             HOSTILE,
@@ -81,7 +81,9 @@ def test_html_escapes_everything_and_puts_a_mean_and_its_interval_into_two_cells
 
 
 def test_numbers_of_a_column_have_the_same_decimals_so_that_their_points_align() -> None:
-    table = Table("", (Column("x"),), (Group(None, tuple((Number(x, 2, signed=True),) for x in (1, -12.346, 0.1))),))
+    table = Table(
+        "", (TableColumn("x"),), (Group(None, tuple((Number(x, 2, signed=True),) for x in (1, -12.346, 0.1))),)
+    )
     cells = [row[0] for row in Reader(table_html(table)).rows[1:]]
     assert cells == ["+1.00", "−12.35", "+0.10"]
     assert table_html(table).count('<td class="number">') == 3

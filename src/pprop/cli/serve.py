@@ -18,7 +18,7 @@ from pprop.cli.models import ModelArgument, load_model
 from pprop.cli.output import Session
 from pprop.cli.splits import SplitOptions, class_names
 from pprop.cli.verbs import at_least, option, verb, within
-from pprop.serve.limits import HOST, PORT, RATE, Limits
+from pprop.serve.limits import HOST, PORT, RATE, ServerLimits
 from pprop.settings import CRITERION
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def serve(
     """
     from pprop.serve.server import bound
 
-    limits = Limits(host, port, token, tuple(allow_host or ()), rate)
+    limits = ServerLimits(host, port, token, tuple(allow_host or ()), rate)
     with bound(limits) as made:
         fitted = load_model(model, None if graph is None else GraphInput(graph), session)
         _serve(session, fitted, model.resolve().name, limits, made, live)
@@ -93,7 +93,7 @@ def explore(
     """
     from pprop.serve.server import bound
 
-    limits = Limits(host, PORT if port is None else port, token)
+    limits = ServerLimits(host, PORT if port is None else port, token)
     folder = None if what is None else Path(what)
     with bound(limits, any_port=port is None) as made:  # a port in use is said before the training
         if folder is not None and _is_model(folder):
@@ -138,7 +138,7 @@ def _serve(
     session: Session,
     fitted: NodeClassifier,
     title: str,
-    limits: Limits,
+    limits: ServerLimits,
     made: socket.socket,
     live: Path | None,
     *,

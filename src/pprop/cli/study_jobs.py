@@ -98,7 +98,7 @@ def model_jobs(model: str, dataset: str, runs: int | None, out: Path, graph: Gra
     from pprop.study.experiment import Experiment, Point
     from pprop.study.experiment_folder import TEMPLATE
     from pprop.study.graphs import load_graph, own_names
-    from pprop.study.run.recipe import Datasets, Place
+    from pprop.study.run.recipe import ComputePlace, Datasets
     from pprop.study.run.runner import Job
     from pprop.study.run.user_model import user_cell, user_recipe
 
@@ -106,6 +106,6 @@ def model_jobs(model: str, dataset: str, runs: int | None, out: Path, graph: Gra
     rivals = [make_cell(name, {}, TEMPLATE if on_own else dataset) for name in RIVALS]
     cells = [user_cell(model, dataset), *(replace(cell, dataset=dataset) for cell in rivals)]
     prepared = Datasets(lambda name: load_graph(name, out) if graph is None else graph).of(cells[0])
-    user_recipe(cells[0], prepared, Place("cpu", "numba"))  # refused before anything is there
+    user_recipe(cells[0], prepared, ComputePlace("cpu", "numba"))  # refused before anything is there
     experiment = Experiment(model, model, "accuracy", tuple(Point(cell, {}) for cell in cells))
     return [Job(cell, experiment.seeds(runs)) for cell in cells]

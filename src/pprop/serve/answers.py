@@ -9,13 +9,13 @@ import numpy as np
 
 from pprop.serve.faults import invalid, unusable
 from pprop.serve.layout import positions
-from pprop.serve.spread import Solved, Values
+from pprop.serve.spread import SpreadResult, Values
 from pprop.serve.view import ROLES, Nodes, View
 
 MOST_SHOWN = 200  # nodes of a neighbourhood
 
 
-def settings_of(solved: Solved) -> dict[str, Any]:
+def settings_of(solved: SpreadResult) -> dict[str, Any]:
     """Return the alpha and the steps of predictions, as answers have them."""
     return {"alpha": solved.alpha, "steps": solved.steps}
 
@@ -26,7 +26,7 @@ def predict(view: View, ids: list[Any], alpha: float | None, steps: int | None) 
     return {"predictions": [view.prediction(view.find(key), solved) for key in ids], **settings_of(solved)}
 
 
-def _row(view: View, solved: Solved, at: int) -> Values:
+def _row(view: View, solved: SpreadResult, at: int) -> Values:
     if solved.row is None:
         raise unusable(view.refusal)
     return solved.row(at)

@@ -14,7 +14,7 @@ from pprop.serve.changing import changing_routes
 from pprop.serve.faults import Fault
 from pprop.serve.guard import Guard
 from pprop.serve.holder import Holder
-from pprop.serve.limits import Limits
+from pprop.serve.limits import ServerLimits
 from pprop.serve.metrics import Metrics
 from pprop.serve.page_files import INDEX, PageFiles
 from pprop.serve.reading import reading_routes
@@ -37,7 +37,9 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 _SHOWN = 200
 
 
-def create_app(holder: Holder, limits: Limits, metrics: Metrics | None = None, files: PageFiles | None = None) -> Guard:
+def create_app(
+    holder: Holder, limits: ServerLimits, metrics: Metrics | None = None, files: PageFiles | None = None
+) -> Guard:
     """Return the application of a served model.
 
     Parameters

@@ -24,7 +24,7 @@ _SHOWN = 60
 
 
 @final
-class Row(NamedTuple):
+class FeatureRow(NamedTuple):
     """The features of one node, shape (1, f), with the names that they were made of and those that the model leaves out."""
 
     values: Any
@@ -32,7 +32,7 @@ class Row(NamedTuple):
     left_out: list[str]
 
 
-def feature_row(graph: Graph, given: Given) -> Row:
+def feature_row(graph: Graph, given: Given) -> FeatureRow:
     """Return the features of one node, as the graph has those of the others.
 
     Parameters
@@ -57,7 +57,7 @@ def feature_row(graph: Graph, given: Given) -> Row:
     if not isinstance(given, Mapping):
         if len(given) != width:
             raise invalid(f"A node of this graph has {width:,} features. Got {len(given):,} instead.")
-        return Row(_row(graph, np.asarray(given, dtype=np.float64)), [], [])
+        return FeatureRow(_row(graph, np.asarray(given, dtype=np.float64)), [], [])
     names = graph.feature_names or tuple(str(column) for column in range(width))
     place = {name: column for column, name in enumerate(names)}
     if recipe is not None and not all(name in place for name in given):
@@ -70,10 +70,10 @@ def feature_row(graph: Graph, given: Given) -> Row:
         if isinstance(value, str) or value is None:
             raise invalid(f"The feature {name!r} is a number. Got {value!r:.60} instead.")
         row[place[name]] = _number(value)
-    return Row(_row(graph, row), list(given), [])
+    return FeatureRow(_row(graph, row), list(given), [])
 
 
-def network_row(parts: Decomposed, row: Row) -> NDArray[np.float64]:
+def network_row(parts: Decomposed, row: FeatureRow) -> NDArray[np.float64]:
     """Return what the network predicts for one node alone, shape (1, c); not finite where its features are too large."""
     with np.errstate(all="ignore"):
         return parts.alone(Graph.from_scipy(sparse.csr_array((1, 1)), features=row.values)).astype(np.float64)
@@ -98,7 +98,7 @@ def _row(graph: Graph, values: Any) -> Any:
     return sparse.csr_array(row) if sparse.issparse(known) else row
 
 
-def _encoded(graph: Graph, recipe: Recipe, given: Mapping[str, Any]) -> Row:
+def _encoded(graph: Graph, recipe: Recipe, given: Mapping[str, Any]) -> FeatureRow:
     """Return the features that the recipe makes of the cells of one row of a table."""
     from pprop.graph.tables.arrow import pa
 
@@ -119,7 +119,7 @@ def _encoded(graph: Graph, recipe: Recipe, given: Mapping[str, Any]) -> Row:
         raise invalid(str(error)) from error
     left_out = [name for name in given if name not in recipe.encoders]
     dense = block.toarray() if sparse.issparse(block) else block
-    return Row(_row(graph, np.asarray(dense, dtype=np.float64)[0]), used, left_out)
+    return FeatureRow(_row(graph, np.asarray(dense, dtype=np.float64)[0]), used, left_out)
 
 
 def _cell(value: Any) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, final
 
 from pprop.serve.faults import Fault
-from pprop.serve.limits import Limits
+from pprop.serve.limits import ServerLimits
 from pprop.serve.metrics import Metrics
 
 Scope = MutableMapping[str, Any]
@@ -81,7 +81,7 @@ class Guard:
         That are counted under their own names.
     """
 
-    def __init__(self, app: App, limits: Limits, metrics: Metrics, paths: frozenset[str]) -> None:
+    def __init__(self, app: App, limits: ServerLimits, metrics: Metrics, paths: frozenset[str]) -> None:
         self._app, self._limits, self._metrics, self._paths = app, limits, metrics, paths
         self._rates = Rates(limits.rate)
         self._token = None if limits.token is None else limits.token.encode()

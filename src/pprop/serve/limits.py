@@ -21,7 +21,7 @@ MOST_FOUND = 1000  # of one search
 
 @final
 @dataclass(frozen=True)
-class Limits:
+class ServerLimits:
     """The address of a server and what it allows.
 
     Parameters

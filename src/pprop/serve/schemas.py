@@ -84,20 +84,20 @@ class BriefWithProbabilities(Brief):
     probabilities: list[float]
 
 
-class Spread(Answer):
+class SpreadAnswer(Answer):
     """With what predictions were spread."""
 
     alpha: float | None
     steps: int | None = Field(description="Null: exactly, or not at all.")
 
 
-class Predictions(Spread):
+class PredictionsAnswer(SpreadAnswer, title="Predictions"):
     """Predictions of the nodes asked for, in their order."""
 
     predictions: list[Prediction]
 
 
-class Card(Spread):
+class Card(SpreadAnswer):
     """The model card."""
 
     name: str
@@ -123,7 +123,7 @@ class Card(Spread):
     example: NodeId
 
 
-class Found(Answer):
+class FoundAnswer(Answer, title="Found"):
     """Nodes that a search has found."""
 
     total: int
@@ -146,7 +146,7 @@ class Rest(Answer):
     contribution: float
 
 
-class Explanation(Spread):
+class ExplanationAnswer(SpreadAnswer, title="Explanation"):
     """A logit as a sum: contributions and rest add up to it."""
 
     id: NodeId
@@ -172,7 +172,7 @@ class Edge(Answer):
     weight: float
 
 
-class Neighbourhood(Spread):
+class Neighbourhood(SpreadAnswer):
     """The nodes that a prediction draws on most, and the edges among them."""
 
     centre: NodeId
@@ -308,7 +308,7 @@ class WhatIf(Answer):
 
     before: Prediction
     after: Prediction
-    explanation: Explanation = Field(description="Of the prediction after, on the graph with these edges.")
+    explanation: ExplanationAnswer = Field(description="Of the prediction after, on the graph with these edges.")
     moved: list[Moved]
     moved_total: int
 

@@ -15,7 +15,7 @@ from pprop.estimators import NodeClassifier
 from pprop.estimators.decomposed import Decomposed, decompose
 from pprop.graph import Graph
 from pprop.serve.features import feature_row, network_row
-from pprop.serve.spread import Solved, Spread
+from pprop.serve.spread import Spread, SpreadResult
 from pprop.serve.view import ROLES, View, network_of
 
 _FEW, _MANY = 4, 20  # neighbours of a node that is good to begin with
@@ -108,7 +108,7 @@ class Served:
             if how is None:
                 refusal = "This model is the network alone: nothing is spread over the graph."
                 size = graph.n_nodes
-                default = Solved.of(
+                default = SpreadResult.of(
                     alone if logits is None else logits, None, None, lambda node: np.eye(1, size, node)[0]
                 )
             else:
@@ -123,7 +123,7 @@ class Served:
                 refusal = "This model was not trained to be spread with another alpha or number of steps."
             except InputError:
                 pass
-            default = Solved.of(logits, self.model.alpha_, None, row)
+            default = SpreadResult.of(logits, self.model.alpha_, None, row)
         return View(
             graph=graph,
             classes=self.classes,

@@ -9,12 +9,12 @@ from typing import Any
 
 from pprop._errors import InputError
 from pprop._optional import require
-from pprop.serve.limits import Limits
+from pprop.serve.limits import ServerLimits
 
 PURPOSE = "The server"
 
 
-def bound(limits: Limits, *, any_port: bool = False) -> socket.socket:
+def bound(limits: ServerLimits, *, any_port: bool = False) -> socket.socket:
     """Return a socket at the address, or say why there is none; with `any_port` another port where that is in use.
 
     What a server needs beside is asked for first: a missing extra is said before anything else is done.
@@ -32,7 +32,7 @@ def bound(limits: Limits, *, any_port: bool = False) -> socket.socket:
     except OSError as error:
         if error.errno == errno.EADDRINUSE and any_port:
             made.close()
-            return bound(Limits(limits.host, 0, limits.token))
+            return bound(ServerLimits(limits.host, 0, limits.token))
         made.close()
         if error.errno == errno.EADDRINUSE:
             text = f"Port {limits.port} of {limits.host} is in use. Choose another one with --port."
@@ -44,7 +44,7 @@ def bound(limits: Limits, *, any_port: bool = False) -> socket.socket:
     return made
 
 
-def address_of(made: socket.socket, limits: Limits) -> str:
+def address_of(made: socket.socket, limits: ServerLimits) -> str:
     """Return the address of the page."""
     host = limits.host if limits.host not in ("0.0.0.0", "::") else "127.0.0.1"
     shown = f"[{host}]" if ":" in host and not host.startswith("[") else host

@@ -31,7 +31,7 @@ _SOLVED = 16  # pairs of alpha and steps that are kept
 
 @final
 @dataclass(frozen=True, eq=False)
-class Solved:
+class SpreadResult:
     """Predictions of all nodes at one alpha and number of steps.
 
     Attributes
@@ -56,7 +56,7 @@ class Solved:
     @classmethod
     def of(
         cls, logits: NDArray[Any], alpha: float | None, steps: int | None, row: Callable[[int], Values] | None
-    ) -> Solved:
+    ) -> SpreadResult:
         """Return the predictions that logits are, shape (n, c)."""
         probabilities = softmax(logits)
         predicted = np.asarray(logits).argmax(axis=1)
@@ -121,10 +121,10 @@ class Spread:
         self._matrix: Any = None
         self._structure: Any = None
         self._lock = threading.RLock()
-        self._found: OrderedDict[tuple[float, int | None], Solved] = OrderedDict()
+        self._found: OrderedDict[tuple[float, int | None], SpreadResult] = OrderedDict()
         self.steps: int | None = how.solver.steps if isinstance(how.solver, PowerIteration) else None
 
-    def solved(self, alpha: float | None = None, steps: int | None = None) -> Solved:
+    def solved(self, alpha: float | None = None, steps: int | None = None) -> SpreadResult:
         """Return the predictions at this alpha and so many steps; None: those of the model."""
         wanted = self.how.alpha if alpha is None else alpha
         count = self.steps if steps is None else steps
@@ -139,21 +139,21 @@ class Spread:
         return found
 
     @property
-    def default(self) -> Solved:
+    def default(self) -> SpreadResult:
         """The predictions of the model."""
         return self.solved()
 
-    def _solve(self, alpha: float, steps: int | None) -> Solved:
+    def _solve(self, alpha: float, steps: int | None) -> SpreadResult:
         own = alpha == self.how.alpha and steps == self.steps and self._logits is not None
         if steps is None:
             if alpha != self.how.alpha and alpha < LEAST_EXACT_ALPHA:
                 raise InputError(f"Exact propagation takes an alpha of at least {LEAST_EXACT_ALPHA}. Give steps, too.")
             operator = PPROperator(self.graph, alpha, self.how.normalization, self.how.self_loops)
             attributor = Attributor(self.H, operator, self.how.solver)
-            return Solved.of(self._logits if own else attributor.value, alpha, None, attributor.row)  # pyright: ignore[reportArgumentType]
+            return SpreadResult.of(self._logits if own else attributor.value, alpha, None, attributor.row)  # pyright: ignore[reportArgumentType]
         logits = self._logits if own else self.by_steps(alpha, steps)
         assert logits is not None
-        return Solved.of(logits, alpha, steps, lambda node: self._row(node, alpha, steps))
+        return SpreadResult.of(logits, alpha, steps, lambda node: self._row(node, alpha, steps))
 
     def by_steps(self, alpha: float, steps: int) -> Values:
         """Return the logits after K power steps, shape (n, c), from the blocks T^k H."""

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from pprop.graph import Graph
 from pprop.serve.faults import Fault, unusable
-from pprop.serve.spread import Solved, Spread, Values, softmax
+from pprop.serve.spread import Spread, SpreadResult, Values, softmax
 
 Nodes = NDArray[np.int64]
 
@@ -59,7 +59,7 @@ class View:
     keys: Sequence[Any]
     names: Sequence[str | None] | None
     texts: Sequence[str | None] | None
-    default: Solved
+    default: SpreadResult
     H: Values | None
     network: Values | None
     spread: Spread | None
@@ -162,7 +162,7 @@ class View:
             raise Fault(404, "unknown_class", f"The model has no class {name[:_SHOWN]!r}.")
         return self.classes.index(name)
 
-    def solved(self, alpha: float | None, steps: int | None) -> Solved:
+    def solved(self, alpha: float | None, steps: int | None) -> SpreadResult:
         """Return the predictions at this alpha and number of steps; None: as the model was trained."""
         if alpha is None and steps is None:
             return self.default
@@ -170,7 +170,7 @@ class View:
             raise unusable(self.refusal or "This model spreads nothing, so alpha and steps change nothing.")
         return self.spread.solved(alpha, steps)
 
-    def brief(self, at: int, solved: Solved) -> dict[str, Any]:
+    def brief(self, at: int, solved: SpreadResult) -> dict[str, Any]:
         """Return the few words about a node."""
         return {
             "id": self.keys[at],
@@ -181,7 +181,7 @@ class View:
             "role": ROLES[self.roles[at]],
         }
 
-    def prediction(self, at: int, solved: Solved) -> dict[str, Any]:
+    def prediction(self, at: int, solved: SpreadResult) -> dict[str, Any]:
         """Return all that is known of a node and its prediction."""
         distance = int(self.distance[at])
         return {

@@ -25,7 +25,7 @@ CHUNK = 2**20  # ids that one task reads of a graph folder
 
 @final
 @dataclass(frozen=True)
-class Numbering:
+class SparkNumbering:
     """The positions of all ids.
 
     Attributes
@@ -46,7 +46,7 @@ class Numbering:
     kind: str
 
     @classmethod
-    def of_positions(cls, edges: Edges, n: int, heavy: int) -> Numbering:
+    def of_positions(cls, edges: Edges, n: int, heavy: int) -> SparkNumbering:
         """Return the numbering of ids that are positions already."""
         sql = sql_functions()
 
@@ -64,7 +64,7 @@ class Numbering:
     @classmethod
     def of_ids(
         cls, spark: SparkSession, edges: Edges, nodes: DataFrame | None, heavy: int, folder: Path, parts: int
-    ) -> Numbering:
+    ) -> SparkNumbering:
         """Number the ids of a table of nodes, or those at the ends of edges; in the order of their hashes.
 
         Parameters

@@ -24,7 +24,7 @@ from pprop.graph.folder_arrays import HEADER, Digest, map_array
 from pprop.graph.folder_manifest import FILES, check_target, write_manifest
 from pprop.spark.arrays import new_array
 from pprop.spark.foreign import DataFrame, Say, SparkSession, silent, sql_functions
-from pprop.spark.numbering import MOST_NODES, Numbering
+from pprop.spark.numbering import MOST_NODES, SparkNumbering
 from pprop.spark.pack_tasks import SORTED, Layout, PlaceEntries, SortEntries, SumBytes
 from pprop.spark.session import check_executors, run_tasks, session_of
 from pprop.spark.tables import Edges, check_columns, column, digest_of, id_type, read_frame, same_type
@@ -107,9 +107,9 @@ def pack_graph(
     check_disk(work, 2 * entries * (12 if given.weighted else 4))
     heavy = max(entries // parts // _HUB, LEAST_HUB)
     if isinstance(nodes, int):
-        numbering = Numbering.of_positions(given, nodes, heavy)
+        numbering = SparkNumbering.of_positions(given, nodes, heavy)
     else:
-        numbering = Numbering.of_ids(spark, given, table, heavy, work / "nodes", parts)
+        numbering = SparkNumbering.of_ids(spark, given, table, heavy, work / "nodes", parts)
     if numbering.n == 0:
         reject("edges", FUNCTION, "at least one edge or node", "none")
     tell(
@@ -158,7 +158,7 @@ def _take_up(work: Path, facts: dict[str, Any], *, restart: bool) -> None:
     file.write_text(json.dumps(facts))
 
 
-def _layout(numbering: Numbering, parts: int, heavy: int) -> Layout:
+def _layout(numbering: SparkNumbering, parts: int, heavy: int) -> Layout:
     blocks = min(parts, numbering.n)
     hubs = sorted((position, -(-ends // (heavy * _HUB))) for _, position, ends in numbering.hubs)
     return Layout(
@@ -167,7 +167,7 @@ def _layout(numbering: Numbering, parts: int, heavy: int) -> Layout:
 
 
 def _sorted_parts(
-    spark: SparkSession, edges: Edges, numbering: Numbering, layout: Layout, work: Path, *, directed: bool
+    spark: SparkSession, edges: Edges, numbering: SparkNumbering, layout: Layout, work: Path, *, directed: bool
 ) -> list[dict[str, Any]]:
     """Write the sorted entries of every part; return what the tasks say of them."""
     sql = sql_functions()
@@ -206,7 +206,7 @@ def _reports(file: Path) -> list[dict[str, Any]]:
     return json.loads(file.read_text())
 
 
-def _numbered(spark: SparkSession, edges: Edges, numbering: Numbering) -> DataFrame:
+def _numbered(spark: SparkSession, edges: Edges, numbering: SparkNumbering) -> DataFrame:
     """Return the edges with positions instead of ids.
 
     The rows of a hub are joined in several partitions: by a salt, which the table of positions has for hubs alone.
@@ -237,7 +237,7 @@ def _placed(
     spark: SparkSession,
     layout: Layout,
     reports: list[dict[str, Any]],
-    numbering: Numbering,
+    numbering: SparkNumbering,
     work: Path,
     *,
     directed: bool,

@@ -20,7 +20,7 @@ from pprop.graph.building.plan import Plan
 from pprop.graph.building.workplace import Workplace
 from pprop.graph.folder_arrays import ArrayWriter, blocks, map_array
 from pprop.graph.tables.build import TableColumns, caution_weights, caution_zeros, edge_weights
-from pprop.graph.tables.streams import Place, TableStream
+from pprop.graph.tables.streams import ReadPosition, TableStream
 from pprop.graph.tables.table import DataTable
 
 WEIGHTS = "weights64.npy"
@@ -58,7 +58,7 @@ class MatrixBuild:
         known: dict[str, Any] = self.workplace.state.get("scatter", {})
         count = known.get("buckets", self.plan.buckets)
         buckets = Buckets(self.workplace.path, self.lookup.n_nodes, count, weighted=self._weighted)
-        place = Place(*known["place"]) if known else None
+        place = ReadPosition(*known["place"]) if known else None
         done = {"rows": known.get("rows", 0), "dropped": known.get("dropped", 0), "zeros": known.get("zeros", 0)}
         tick(done["rows"])
         written = 0
@@ -81,7 +81,7 @@ class MatrixBuild:
         end = [len(self.edges.files), 0, 0]
         self.workplace.save(scatter={**done, "place": end, "sizes": sizes, "buckets": count}, scattered=True)
 
-    def _worked(self, place: Place | None) -> Iterator[tuple[DataTable, Place | None, Any]]:
+    def _worked(self, place: ReadPosition | None) -> Iterator[tuple[DataTable, ReadPosition | None, Any]]:
         """Give tables of edges in their order, each with its entries, which threads have sorted."""
         tables = self.edges.tables(self.plan.rows, place)
         for (table, after), made in worked_ahead(tables, lambda one: self._entries(one[0])):

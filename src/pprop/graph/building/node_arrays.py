@@ -136,7 +136,7 @@ class NodeTable:
         given = self.columns.feature_columns
         recipe = given if isinstance(given, Recipe) else None
         about: dict[str, Any] = {"exclude": self._exclude, "function": FUNCTION}
-        writer: _Rows | None = None
+        writer: _NodeRows | None = None
         done = 0
         try:
             for part, _ in self.stream.tables(self.rows):
@@ -149,7 +149,7 @@ class NodeTable:
                 features, names = recipe.encode(table.columns, typed=table.typed, title=title, **about)
                 if names:
                     kept = check_features(features, table.n_rows, FUNCTION)
-                    writer = writer or _Rows(kept, self.result)
+                    writer = writer or _NodeRows(kept, self.result)
                     writer.write(kept)
                 self.tick(part.n_rows)
         except BaseException:
@@ -164,7 +164,7 @@ class NodeTable:
 
 
 @final
-class _Rows:
+class _NodeRows:
     """Writes features, dense or sparse, part by part."""
 
     def __init__(self, first: Features, folder: Path) -> None:
@@ -196,7 +196,7 @@ class _Rows:
 
 def write_features(features: Features, folder: Path) -> Fields:
     """Write sound features, some rows at a time."""
-    rows = _Rows(features, folder)
+    rows = _NodeRows(features, folder)
     if isinstance(features, np.ndarray):
         for some in blocks(len(features), features[:1].nbytes):
             rows.write(features[some])

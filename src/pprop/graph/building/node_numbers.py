@@ -24,7 +24,7 @@ from pprop.graph.building.id_keys import Distinct, TextBlock, id_columns, text_i
 from pprop.graph.building.id_runs import IdRuns, Part, SortedWriter
 from pprop.graph.building.sorting import stable_order
 from pprop.graph.folder_arrays import ArrayWriter, blocks, map_array, write_array
-from pprop.graph.tables.streams import Place, TableStream
+from pprop.graph.tables.streams import ReadPosition, TableStream
 from pprop.graph.tables.table import DataTable
 
 MOST_NODES = 2**31 - 1
@@ -180,7 +180,7 @@ class Numbering:
             "arrays": {"ids": about},
         }
 
-    def _edge_tables(self) -> Iterator[tuple[DataTable, Place | None]]:
+    def _edge_tables(self) -> Iterator[tuple[DataTable, ReadPosition | None]]:
         """Give the edges, where nodes may be among them that no node table has."""
         return self.edges.tables(self.rows) if self._scans_edges else iter(())
 

@@ -28,7 +28,7 @@ LONGEST = 16  # blocks that a quoted cell may be long
 
 @final
 @dataclass(frozen=True)
-class Place:
+class ReadPosition:
     """Where to go on reading: at a part (row group or block) of a file, before which there were some rows."""
 
     file: int = 0
@@ -125,15 +125,15 @@ class TableStream:
         _, _, names, headless = read_header(block, DELIMITERS[suffix], make().complain)
         return make(names=tuple(names), headless=headless)
 
-    def tables(self, rows: int, start: Place | None = None) -> Iterator[tuple[DataTable, Place | None]]:
+    def tables(self, rows: int, start: ReadPosition | None = None) -> Iterator[tuple[DataTable, ReadPosition | None]]:
         """Give tables of about so many rows, and where to go on after each; None where that is within a part."""
-        start = start or Place()
+        start = start or ReadPosition()
         for at in range(start.file, len(self.files)):
             file = self.files[at]
-            begin = start if at == start.file else Place(at)
+            begin = start if at == start.file else ReadPosition(at)
             read = self._parquet if table_suffix(file) == ".parquet" else self._csv
             for table, part in read(file, rows, begin.part, begin.row):
-                yield table, None if part is None else Place(at, part, table.first + table.n_rows)
+                yield table, None if part is None else ReadPosition(at, part, table.first + table.n_rows)
 
     def _parquet(self, file: Path, rows: int, part: int, row: int) -> Iterator[tuple[DataTable, int | None]]:
         with self._opened(file) as opened:

@@ -44,7 +44,7 @@ class StoredGraph(Protocol):
 
 
 @final
-class Entries(NamedTuple):
+class StoredEntries(NamedTuple):
     """The entries of the rows `first` to `last`."""
 
     first: int
@@ -132,7 +132,7 @@ class GraphRows:
         pairs = zip((self.indptr, self.indices, self.weights), sizes, strict=True)
         return [Buffer(size if stored is not None and stored.in_file else 0) for stored, size in pairs]
 
-    def read(self, first: int, last: int, buffers: Sequence[Buffer]) -> Entries:
+    def read(self, first: int, last: int, buffers: Sequence[Buffer]) -> StoredEntries:
         """Read the entries of some rows into buffers, where the arrays returned lie until the next read into them."""
         pointers = self.indptr.read(first, last + 1, buffers[0])
         begin, end = int(pointers[0]), int(pointers[-1])
@@ -143,7 +143,7 @@ class GraphRows:
             weights = np.empty(0, np.float32)
         else:
             weights = self.weights.read(begin, end, buffers[2]).astype(np.float32, copy=False)
-        return Entries(first, last, pointers - begin, indices, weights)
+        return StoredEntries(first, last, pointers - begin, indices, weights)
 
     def close(self) -> None:
         """Close the files."""

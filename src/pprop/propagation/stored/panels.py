@@ -19,7 +19,7 @@ from pprop.kernels.numba_cpu.arena import Arena
 from pprop.kernels.numba_cpu.large_steps import TransitionRows, step_rows
 from pprop.propagation.stored.checkpoint import Checkpoint
 from pprop.propagation.stored.file_rows import Buffer, StoredRows, ahead
-from pprop.propagation.stored.graph_rows import DegreeScales, Entries, GraphRows, degree_scales, largest_block
+from pprop.propagation.stored.graph_rows import DegreeScales, GraphRows, StoredEntries, degree_scales, largest_block
 from pprop.propagation.stored.plan import StepsPlan
 
 Values = NDArray[np.float32]
@@ -61,7 +61,7 @@ class Reader:
         ends = rows.indptr.array[np.asarray(starts[1:])]
         self._keep_entries = int(np.searchsorted(ends, plan.kept_entries, side="right")) if plan.kept_entries else 0
         self._keep_own = int(np.searchsorted(starts[1:], plan.kept_rows, side="right"))
-        self._entries: dict[int, Entries] = {}
+        self._entries: dict[int, StoredEntries] = {}
         self.choose(0, given.array.shape[1])
 
     def choose(self, begin: int, end: int) -> None:
@@ -69,7 +69,7 @@ class Reader:
         self._begin, self._end = begin, end
         self._own: dict[int, Values] = {}
 
-    def entries(self, k: int, slot: int) -> Entries:
+    def entries(self, k: int, slot: int) -> StoredEntries:
         """Return the entries of block k."""
         if k in self._entries:
             return self._entries[k]
@@ -218,7 +218,7 @@ class PanelSteps:
         tasks = [(step, k) for step in range(made, steps) for k in blocks]
         saved: Future[None] | None = None
 
-        def read(task: tuple[int, int], slot: int) -> tuple[int, Entries, Values]:
+        def read(task: tuple[int, int], slot: int) -> tuple[int, StoredEntries, Values]:
             step, k = task
             return step, reader.entries(k, slot), reader.own(k, slot)
 

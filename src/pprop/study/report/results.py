@@ -21,8 +21,8 @@ from pprop.study.store.store import Store
 from pprop.study.tables.clock import Stretch, all_stretches, keys_of_shared
 from pprop.study.tables.entries import (
     ByDataset,
-    Entry,
     Samples,
+    TableEntry,
     dataset_order,
     dataset_title,
     entries,
@@ -179,7 +179,7 @@ class Results:
                 }
         return found
 
-    def with_predictions(self, entry: Entry) -> list[Row]:
+    def with_predictions(self, entry: TableEntry) -> list[Row]:
         """Return the rows of an entry of the accuracy table with their predictions, where the store has these."""
         keys = {row.key for row in entry.rows}
         return [row for row in self.store.rows(entry.cell.config) if row.key in keys and len(row.predictions)]

@@ -140,7 +140,7 @@ class Datasets:
 
 @final
 @dataclass(frozen=True)
-class Place:
+class ComputePlace:
     """Where runs are computed: a torch device, and the backend for it.
 
     Examples
@@ -155,12 +155,12 @@ class Place:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Task:
+class CellRuns:
     """What the runs of one cell share: the cell, its data, where they are computed, and the revision of the model."""
 
     cell: Cell
     prepared: Prepared
-    place: Place
+    place: ComputePlace
     revision: str
 
     def key(self, seeds: Seeds) -> RowKey:
@@ -190,7 +190,7 @@ class Task:
         )
 
 
-class Recipe(ABC):
+class CellRunner(ABC):
     """How the runs of one cell are computed.
 
     Attributes
@@ -203,7 +203,7 @@ class Recipe(ABC):
 
     at_once: int | None = None
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: CellRuns) -> None:
         self.task = task
 
     @abstractmethod
@@ -212,10 +212,10 @@ class Recipe(ABC):
 
 
 @final
-class TrainedTogether(Recipe):
+class TrainedTogether(CellRunner):
     """Runs of a model that `train` takes: many in one training, or, to be timed, each in its own training."""
 
-    def __init__(self, task: Task, model: Model | Architecture, *, alone: bool = False) -> None:
+    def __init__(self, task: CellRuns, model: Model | Architecture, *, alone: bool = False) -> None:
         super().__init__(task)
         self._model, self._stopping = model, stopping_rule(task.cell)
         self._warm = not alone
@@ -272,12 +272,12 @@ class TrainedTogether(Recipe):
 
 
 @final
-class Fitted(Recipe):
+class Fitted(CellRunner):
     """Runs of an object with ``fit(nodes, y, stopping=(nodes, y))`` and ``predict(nodes)``; `make` gives that of a seed."""
 
     at_once = 1
 
-    def __init__(self, task: Task, make: Callable[[int], Any]) -> None:
+    def __init__(self, task: CellRuns, make: Callable[[int], Any]) -> None:
         super().__init__(task)
         self._make = make
 

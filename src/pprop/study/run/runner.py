@@ -20,7 +20,16 @@ from pprop.study.graphs import load_graph
 from pprop.study.revisions import revision_of
 from pprop.study.run.attempts import Attempts
 from pprop.study.run.progress import StudyPace, Watch
-from pprop.study.run.recipe import Datasets, Fitted, Place, Prepared, Recipe, Task, TrainedTogether, build
+from pprop.study.run.recipe import (
+    CellRunner,
+    CellRuns,
+    ComputePlace,
+    Datasets,
+    Fitted,
+    Prepared,
+    TrainedTogether,
+    build,
+)
 from pprop.study.run.user_model import user_recipe
 from pprop.study.store.row import Row, RowKey
 from pprop.study.store.store import Store
@@ -86,7 +95,7 @@ class StudyOutcome:
     time_up: bool
 
 
-def place_of(device: str) -> Place:
+def place_of(device: str) -> ComputePlace:
     """Return where runs are computed on a device: the backend for it.
 
     >>> place_of("cpu")
@@ -96,10 +105,10 @@ def place_of(device: str) -> Place:
     if device == "cuda" and not torch.cuda.is_available():
         cpu = Remedy(settings={"device": DEVICE.default})
         raise InputError("The device 'cuda' needs a CUDA GPU, and torch sees none here.", remedies=[cpu])
-    return Place(device, choose_backend("auto", device, "study").name)
+    return ComputePlace(device, choose_backend("auto", device, "study").name)
 
 
-def recipe_of(cell: Cell, prepared: Prepared, place: Place, *, alone: bool = False) -> Recipe:
+def recipe_of(cell: Cell, prepared: Prepared, place: ComputePlace, *, alone: bool = False) -> CellRunner:
     """Return how the runs of a cell, of a model of the paper or of a user's model, are computed.
 
     Examples
@@ -116,11 +125,13 @@ def recipe_of(cell: Cell, prepared: Prepared, place: Place, *, alone: bool = Fal
         return user_recipe(cell, prepared, place)
     model = build(cell, prepared.graph)
     if model_kind(cell.model).trained:
-        return TrainedTogether(Task(cell, prepared, place, revision_of(cell.model, place.backend)), model, alone=alone)
-    here = Place(place.device, "numpy" if place.device == "cpu" else "torch")  # it needs none of our kernels
+        return TrainedTogether(
+            CellRuns(cell, prepared, place, revision_of(cell.model, place.backend)), model, alone=alone
+        )
+    here = ComputePlace(place.device, "numpy" if place.device == "cpu" else "torch")  # it needs none of our kernels
     model.device = here.device
     # one object for all runs: its fit starts anew, and shares what splits have in common
-    return Fitted(Task(cell, prepared, here, revision_of(cell.model, here.backend)), lambda seed: model)
+    return Fitted(CellRuns(cell, prepared, here, revision_of(cell.model, here.backend)), lambda seed: model)
 
 
 def run_study(
@@ -163,14 +174,14 @@ def run_study(
     limit = None if minutes is None else 60 * check_float(minutes, "minutes", "run_study", "(0, inf)")
     end = None if limit is None else time.monotonic() + limit
     with Attempts(store) as attempts:
-        return _Run(store, attempts, watch, place_of(device), end).all(_unique(jobs))
+        return _StudyRun(store, attempts, watch, place_of(device), end).all(_unique(jobs))
 
 
 @final
-class _Run:
+class _StudyRun:
     """One call of `run_study`."""
 
-    def __init__(self, store: Store, attempts: Attempts, watch: Watch, place: Place, end: float | None) -> None:
+    def __init__(self, store: Store, attempts: Attempts, watch: Watch, place: ComputePlace, end: float | None) -> None:
         self._store, self._attempts, self._watch, self._place, self._end = store, attempts, watch, place, end
         self._datasets = Datasets(partial(load_graph, study=store.path.parent))
         self._pace = StudyPace(store.groups(), place.device)
@@ -237,7 +248,7 @@ class _Run:
             self._watch.say(f"{title_of(job.cell)}: {new} run{'s' * (new > 1)} computed.")
         return keys
 
-    def _claim(self, recipe: Recipe, keys: list[RowKey]) -> list[RowKey]:
+    def _claim(self, recipe: CellRunner, keys: list[RowKey]) -> list[RowKey]:
         """Claim as many runs as go together and can be expected to end in time."""
         most = recipe.at_once or len(keys)
         if self._end is not None:

@@ -16,7 +16,7 @@ from pprop.models import MLP, Architecture, Model
 from pprop.settings import CRITERION, LEARNING_RATE, MAX_EPOCHS, PATIENCE
 from pprop.study.cell import Cell, Seeds
 from pprop.study.revisions import explained, find_function, user_revision, user_source
-from pprop.study.run.recipe import Finished, Fitted, Place, Prepared, Recipe, Task, TrainedTogether
+from pprop.study.run.recipe import CellRunner, CellRuns, ComputePlace, Finished, Fitted, Prepared, TrainedTogether
 from pprop.study.store.row import Row
 from pprop.training import run_seed
 
@@ -50,7 +50,7 @@ def user_cell(name: str, dataset: str, max_epochs: int = MAX_EPOCHS.default, pat
     return Cell(name, {**defaults, "patience": patience, "max_epochs": max_epochs}, dataset)
 
 
-def user_recipe(cell: Cell, prepared: Prepared, place: Place) -> Recipe:
+def user_recipe(cell: Cell, prepared: Prepared, place: ComputePlace) -> CellRunner:
     """Return how a user's model is computed. Everything but a model or a classifier of pprop is computed on the CPU.
 
     Examples
@@ -75,16 +75,16 @@ def user_recipe(cell: Cell, prepared: Prepared, place: Place) -> Recipe:
 
     with torch.random.fork_rng(devices=[]):  # looking at a model does not move torch's generator
         made = make(0)
-    here = place if isinstance(made, Model | Architecture | TrainedClassifier) else Place("cpu", "numba")
-    task = Task(cell, prepared, here, user_revision(here.backend, user_source(module)))
+    here = place if isinstance(made, Model | Architecture | TrainedClassifier) else ComputePlace("cpu", "numba")
+    task = CellRuns(cell, prepared, here, user_revision(here.backend, user_source(module)))
     return _Guarded(task, make, made, takes_seed)
 
 
 @final
-class _Guarded(Recipe):
+class _Guarded(CellRunner):
     """Runs of a user's model. An error in its code is reported as such and ends no other cell."""
 
-    def __init__(self, task: Task, make: Callable[[int], Any], made: object, takes_seed: bool) -> None:
+    def __init__(self, task: CellRuns, make: Callable[[int], Any], made: object, takes_seed: bool) -> None:
         super().__init__(task)
         self._make, self._made = make, made
         self._trained = isinstance(made, Model | Architecture | nn.Module)
@@ -115,7 +115,7 @@ class _Guarded(Recipe):
             return MLP(predictor=lambda: self._make(seed), penalty=0.0)
         return self._make(seed) if self._trained else None
 
-    def _recipe(self, model: Any) -> Recipe:
+    def _recipe(self, model: Any) -> CellRunner:
         return TrainedTogether(self.task, model) if self._trained else Fitted(self.task, self._placed)
 
     def _placed(self, seed: int) -> Any:

@@ -15,7 +15,7 @@ from scipy import stats
 from pprop.datasets import DATASETS
 from pprop.study.cell import MODELS, is_original, make_cell
 from pprop.study.stats.variance import TAIL, variance_components
-from pprop.study.tables.entries import ByDataset, Entry, Metric, Samples, dataset_title
+from pprop.study.tables.entries import ByDataset, Metric, Samples, TableEntry, dataset_title
 from pprop.study.tables.paper import Score, score
 from pprop.study.tables.table import Cells, Number, Table, listed
 
@@ -268,10 +268,10 @@ def _counts(by_dataset: ByDataset) -> dict[Metric, str]:
 
 def _with_first(
     by_dataset: ByDataset, model: str, settings: Mapping[str, Any], samples: Samples
-) -> dict[str, list[Entry]] | None:
+) -> dict[str, list[TableEntry]] | None:
     """Return the entries with the first reading of a model in place of the present one; None where it has no rows."""
 
-    def with_first(entry: Entry) -> Entry:
+    def with_first(entry: TableEntry) -> TableEntry:
         papers = entry.cell.model == model and entry.cell.dataset in DATASETS
         chosen = papers and (model != "bootstrapped_fp" or is_original(entry.cell))
         cell = make_cell(model, settings, entry.cell.dataset) if chosen else entry.cell

@@ -1,4 +1,4 @@
-"""What tables show: the rows of each cell (`Sample`), and each model on a dataset with its rows and command (`Entry`).
+"""What tables show: the rows of each cell (`Sample`), and each model on a dataset with its rows and command (`TableEntry`).
 
 Also the titles and the order of models and datasets.
 """
@@ -192,7 +192,7 @@ def read_all_samples(store: Store) -> Samples:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Entry:
+class TableEntry:
     """One model on one dataset.
 
     Attributes
@@ -250,7 +250,7 @@ class Entry:
 
 
 # The entries of a table, by dataset.
-ByDataset: TypeAlias = Mapping[str, Sequence[Entry]]
+ByDataset: TypeAlias = Mapping[str, Sequence[TableEntry]]
 
 
 def command(experiment: Experiment, cell: Cell, sample: Sample | None) -> str:
@@ -294,7 +294,7 @@ def first_runs(sample: Sample, seeds: Sequence[Seeds]) -> int | None:
 
 def entries(
     experiments: Mapping[str, Experiment], samples: Samples, shows: str = "accuracy"
-) -> dict[str, tuple[Entry, ...]]:
+) -> dict[str, tuple[TableEntry, ...]]:
     """Return the entries of the main table by dataset: those of the paper, then users' models.
 
     Only datasets with rows are there; of those, every model is, run or not. What shows accuracy elsewhere than on the
@@ -315,8 +315,8 @@ def entries(
     {}
     """
     of_kind = ((one, point.cell) for one in experiments.values() if one.shows == shows for point in one.points)
-    papers = (Entry(cell, model_title(cell), one, samples.of(cell)) for one, cell in of_kind)
-    found: dict[str, list[Entry]] = {}
+    papers = (TableEntry(cell, model_title(cell), one, samples.of(cell)) for one, cell in of_kind)
+    found: dict[str, list[TableEntry]] = {}
     for entry in (*papers, *_own(samples)) if shows == "accuracy" else papers:
         if shows != "accuracy" or _in_the_table(entry.cell):
             found.setdefault(entry.cell.dataset, []).append(entry)
@@ -327,13 +327,13 @@ def entries(
     }
 
 
-def _own(samples: Samples) -> Iterable[Entry]:
+def _own(samples: Samples) -> Iterable[TableEntry]:
     """Yield users' models on the paper's test splits, with their settings where a model was run with several."""
     own = [each for each in samples.values() if each.cell.model not in MODELS and _in_the_table(each.cell)]
     times_run = Counter((each.cell.model, each.cell.dataset) for each in own)
     for sample in own:
         several = times_run[sample.cell.model, sample.cell.dataset] > 1
-        yield Entry(sample.cell, model_title(sample.cell, settings=several), None, sample)
+        yield TableEntry(sample.cell, model_title(sample.cell, settings=several), None, sample)
 
 
 def _in_the_table(cell: Cell) -> bool:

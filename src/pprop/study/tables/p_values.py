@@ -11,7 +11,7 @@ from pprop.study.cell import MODELS
 from pprop.study.graphs import of_own
 from pprop.study.stats.estimate import student_half
 from pprop.study.stats.paired import Paired, describe_seeds, paired_test, split_gaps, with_holm
-from pprop.study.tables.entries import TESTED, ByDataset, Entry, Metric, dataset_title, is_papers_baseline
+from pprop.study.tables.entries import TESTED, ByDataset, Metric, TableEntry, dataset_title, is_papers_baseline
 from pprop.study.tables.table import Cells, Measure, Number, PValue, Strong, Table, listed, p_words
 
 OWN_OPPONENTS = ("gcn", "appnp")
@@ -36,8 +36,8 @@ class Comparison:
         The paper's p-value, which names no opponent: given for the best baseline of the paper's own table.
     """
 
-    entry: Entry
-    opponent: Entry
+    entry: TableEntry
+    opponent: TableEntry
     best: bool
     runs: Paired
     splits: Paired
@@ -53,7 +53,7 @@ class Comparison:
         return self.splits.difference > 0 and (self.splits if over_splits else self.runs).holm < SIGNIFICANT
 
 
-def comparisons(group: Sequence[Entry], metric: Metric) -> list[Comparison]:
+def comparisons(group: Sequence[TableEntry], metric: Metric) -> list[Comparison]:
     """Return all comparisons on one dataset: PPNP, APPNP against the baselines; users' models against GCN and APPNP.
 
     The paper's baselines are one family of tests, MLP and the tuned Bt. FP, which it does not have, another one.
@@ -99,7 +99,9 @@ def tuned_comparisons(by_dataset: ByDataset, metric: Metric) -> list[Comparison]
     return [each for each in of_tested if each.opponent.cell.model == "bootstrapped_fp"]
 
 
-def _against(entry: Entry, family: Sequence[Entry], metric: Metric, papers_best: str | None) -> list[Comparison]:
+def _against(
+    entry: TableEntry, family: Sequence[TableEntry], metric: Metric, papers_best: str | None
+) -> list[Comparison]:
     ours, theirs = entry.values(metric), [other.values(metric) for other in family]
     means = [sum(values.values()) / len(values) for values in theirs]
     splits = [paired_test(ours, values, "splits") for values in theirs]
@@ -113,7 +115,7 @@ def _against(entry: Entry, family: Sequence[Entry], metric: Metric, papers_best:
     return [Comparison(entry, *each) for each in found]
 
 
-def _best_in_the_paper(group: Sequence[Entry], metric: Metric) -> str | None:
+def _best_in_the_paper(group: Sequence[TableEntry], metric: Metric) -> str | None:
     """Return the configuration of the baseline that has the highest published mean, whether it was run or not."""
     printed = {entry.cell.config: entry.published for entry in group if entry.cell.model not in TESTED}
     means = {model: each.accuracy if metric == "accuracy" else each.f1 for model, each in printed.items()}
@@ -317,7 +319,7 @@ def more_leads_table(many: ByDataset, few: ByDataset, metric: Metric = "accuracy
     return Table.of(f"Leads over more splits{'' if metric == 'accuracy' else ', in macro F1'}", heads, groups)
 
 
-def _leads(many: Sequence[Entry], few: Sequence[Entry], metric: Metric) -> Iterable[Cells]:
+def _leads(many: Sequence[TableEntry], few: Sequence[TableEntry], metric: Metric) -> Iterable[Cells]:
     before = {(one.entry.cell.config, one.opponent.cell.config): one for one in comparisons(few, metric)}
     for one in comparisons(many, metric):
         then = before[one.entry.cell.config, one.opponent.cell.config]
@@ -332,7 +334,7 @@ def _leads(many: Sequence[Entry], few: Sequence[Entry], metric: Metric) -> Itera
         yield "PPNP", "APPNP", *chain.from_iterable(leads)
 
 
-def _lead(first: Entry, second: Entry, p: float, metric: Metric) -> Cells:
+def _lead(first: TableEntry, second: TableEntry, p: float, metric: Metric) -> Cells:
     unit, digits = (100.0, 2) if metric == "accuracy" else (1.0, 4)
     gaps = [unit * gap for gap in split_gaps(first.values(metric), second.values(metric)).values()]
     return Number(len(gaps), 0), Measure(sum(gaps) / len(gaps), student_half(gaps), digits), PValue(p)

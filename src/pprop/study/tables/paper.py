@@ -25,7 +25,7 @@ from pprop.graph.files import read_json
 from pprop.study.graphs import load_graph, of_own, split_sentence
 from pprop.study.stats.estimate import Estimate, combined_intervals, estimate
 from pprop.study.stats.paired import split_estimate
-from pprop.study.tables.entries import ByDataset, Entry, Metric, dataset_title
+from pprop.study.tables.entries import ByDataset, Metric, TableEntry, dataset_title
 from pprop.study.tables.table import NOT_RUN, Cells, Code, Measure, Number, Strong, Table, Value, number
 
 TITLES: dict[Metric, str] = {
@@ -52,7 +52,7 @@ class Score:
         What the paper printed; None where it printed nothing.
     """
 
-    entry: Entry
+    entry: TableEntry
     metric: Metric
     ours: Estimate | None
     over_splits: Estimate | None
@@ -106,7 +106,7 @@ class Score:
         return None if self.intervals is None else abs(self.intervals) <= 1
 
 
-def score(entry: Entry, metric: Metric) -> Score:
+def score(entry: TableEntry, metric: Metric) -> Score:
     """Return a metric of an entry.
 
     Examples
@@ -162,7 +162,7 @@ def overview_table(by_dataset: ByDataset, metric: Metric, beside_paper: bool = F
     return Table.of(caption, heads, {None: rows}, notes if beside_paper else ())
 
 
-def score_table(by_dataset: ByDataset, metric: Metric, reruns: Iterable[Entry] = ()) -> Table:
+def score_table(by_dataset: ByDataset, metric: Metric, reruns: Iterable[TableEntry] = ()) -> Table:
     """Return the table of a metric dataset by dataset: ours, the paper's, the difference, and the command.
 
     Parameters

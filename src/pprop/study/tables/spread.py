@@ -18,7 +18,7 @@ from pprop.study.experiment import Experiment
 from pprop.study.stats.estimate import Estimate, student_half
 from pprop.study.stats.paired import by_split, split_means
 from pprop.study.stats.variance import Components, variance_components
-from pprop.study.tables.entries import TESTED, ByDataset, Entry, Sample, Samples, dataset_order, dataset_title
+from pprop.study.tables.entries import TESTED, ByDataset, Sample, Samples, TableEntry, dataset_order, dataset_title
 from pprop.study.tables.table import Cells, Measure, Number, Strong, Table, listed
 
 # Draws of as many splits as the accuracy table has.
@@ -80,7 +80,7 @@ def difference_spread_table(by_dataset: ByDataset) -> Table:
     return Table.of(caption, f"Model:text | Mean difference | {_HEADS}", groups)
 
 
-def _differences(appnp: Mapping[Seeds, float], entries: Iterable[Entry]) -> Iterable[Cells]:
+def _differences(appnp: Mapping[Seeds, float], entries: Iterable[TableEntry]) -> Iterable[Cells]:
     for entry in entries:
         other = entry.accuracies
         gap = {seeds: value - other[seeds] for seeds, value in appnp.items() if seeds in other}
@@ -89,7 +89,7 @@ def _differences(appnp: Mapping[Seeds, float], entries: Iterable[Entry]) -> Iter
             yield entry.title, Number(sum(gap.values()) / len(gap), signed=True), *_values(parts)
 
 
-def _far_out(entry: Entry) -> Iterable[str]:
+def _far_out(entry: TableEntry) -> Iterable[str]:
     """Yield a sentence if runs are so far from the others of their split that the deviations are not normal."""
     rows = entry.rows
     medians = {split: np.median(values) for split, values in by_split(entry.values("accuracy")).items()}
@@ -182,7 +182,7 @@ def standings(
 
 def more_runs_entries(
     experiments: Mapping[str, Experiment], everything: Samples, main: ByDataset, shown: Samples
-) -> dict[str, list[Entry]]:
+) -> dict[str, list[TableEntry]]:
     """Return the entries of the accuracy table that have more runs, with all of these; only datasets with several such.
 
     Parameters
@@ -199,7 +199,7 @@ def more_runs_entries(
     >>> more_runs_entries({}, Samples([]), {}, Samples([]))
     {}
     """
-    found: dict[str, list[Entry]] = {}
+    found: dict[str, list[TableEntry]] = {}
     for experiment in (one for one in experiments.values() if one.shows == "runs"):
         many = {sample.cell.config: sample for sample, _ in _complete(experiment, everything, shown)[0]}
         for name, entries in main.items():

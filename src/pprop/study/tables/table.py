@@ -140,7 +140,7 @@ Value: TypeAlias = str | Number | Measure | PValue | Code | Strong | _NotRun | N
 
 @final
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """Title and kind of a column."""
 
     title: str
@@ -183,7 +183,7 @@ class Table:
     """
 
     caption: str
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     groups: tuple[Group, ...]
     notes: tuple[str, ...] = ()
 
@@ -202,7 +202,7 @@ class Table:
         (Column(title='Model', kind='text'), Column(title='Runs', kind='number'))
         """
         parts = (title.strip().partition(":") for title in titles.split("|"))
-        columns = tuple(Column(title, cast("Kind", kind or "number")) for title, _, kind in parts)
+        columns = tuple(TableColumn(title, cast("Kind", kind or "number")) for title, _, kind in parts)
         made = (Group(heading, tuple(rows)) for heading, rows in groups.items())
         return Table(caption, columns, tuple(group for group in made if group.rows), tuple(notes))
 
@@ -307,7 +307,7 @@ def table_html(table: Table) -> str:
     (True, True, True)
     """
 
-    def head(column: Column) -> str:
+    def head(column: TableColumn) -> str:
         span = ' colspan="2"' if column.kind == "measure" else ""
         return f'<th class="{column.kind}"{span}>{inline_html(column.title)}</th>'
 
@@ -328,7 +328,7 @@ def table_html(table: Table) -> str:
     return "\n".join([*lines, "</figure>"])
 
 
-def _html_cell(value: Value, column: Column) -> str:
+def _html_cell(value: Value, column: TableColumn) -> str:
     inner, more = (value.value, " strong") if isinstance(value, Strong) else (value, "")
     match inner:
         case Measure() if column.kind == "measure":

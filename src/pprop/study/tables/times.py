@@ -16,7 +16,7 @@ from pprop.study.experiment import Experiment
 from pprop.study.graphs import of_own
 from pprop.study.stats.estimate import Estimate, estimate
 from pprop.study.store.row import Row, RowKey
-from pprop.study.tables.entries import ByDataset, Entry, dataset_title
+from pprop.study.tables.entries import ByDataset, TableEntry, dataset_title
 from pprop.study.tables.table import NOT_RUN, Cells, Code, Measure, Number, Table, Value, listed, number
 
 YARDSTICK = "gcn"
@@ -45,7 +45,7 @@ class EpochTime:
         To GCN's in the paper; None where that printed nothing.
     """
 
-    entry: Entry
+    entry: TableEntry
     device: str
     ours: Estimate | None
     places: tuple[str, ...]
@@ -58,7 +58,7 @@ class EpochTime:
         return sum(row.together > 1 for row in self.entry.rows)
 
 
-def epoch_times(group: Sequence[Entry]) -> list[EpochTime]:
+def epoch_times(group: Sequence[TableEntry]) -> list[EpochTime]:
     """Return the times of the entries of one dataset, device by device.
 
     Examples
@@ -87,7 +87,7 @@ def _is_alone(row: Row) -> bool:
     return row.together == 1 and row.epochs > 0
 
 
-def _alone(entry: Entry) -> tuple[Estimate | None, tuple[str, ...]]:
+def _alone(entry: TableEntry) -> tuple[Estimate | None, tuple[str, ...]]:
     alone = [row for row in entry.rows if _is_alone(row)]
     places = tuple(sorted({f"{row.device} of {row.host} ({row.backend})" for row in alone}))
     return (estimate([row.ms_per_epoch for row in alone]) if alone else None), places
@@ -178,7 +178,7 @@ class Cost:
         Seconds that the authors' code would need: the paper's time per epoch times the epochs of our runs.
     """
 
-    entry: Entry
+    entry: TableEntry
     runs: int
     epochs: float
     gpu: float
@@ -188,7 +188,9 @@ class Cost:
     authors: float | None
 
 
-def costs(entries: Sequence[Entry], experiments: Iterable[Experiment], times: Sequence[Entry] = ()) -> list[Cost]:
+def costs(
+    entries: Sequence[TableEntry], experiments: Iterable[Experiment], times: Sequence[TableEntry] = ()
+) -> list[Cost]:
     """Return the costs of the entries of one dataset that were run.
 
     Parameters

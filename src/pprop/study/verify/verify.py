@@ -16,7 +16,7 @@ from pprop._validate import counted
 from pprop.study.cell import Cell, Seeds, title_of
 from pprop.study.graphs import load_graph
 from pprop.study.run.progress import Watch
-from pprop.study.run.recipe import Datasets, Place
+from pprop.study.run.recipe import ComputePlace, Datasets
 from pprop.study.run.runner import recipe_of
 from pprop.study.stats.variance import mean_bound, row_bound, spread
 from pprop.study.store.row import Row, RowKey
@@ -24,7 +24,7 @@ from pprop.study.store.store import Store
 from pprop.study.verify.plan import KINDS, Kind, Planned, VerificationPlan
 
 # Where rows are computed once more.
-CPU = Place("cpu", "numba")
+CPU = ComputePlace("cpu", "numba")
 _EXACT = ("accuracy", "f1", "f1_macro", "stopping_loss", "stopping_accuracy", "epochs", "best_epoch")
 
 
@@ -120,7 +120,7 @@ class Verification:
         return not self.differences
 
 
-def verify_study(store: Store, plan: VerificationPlan, watch: Watch, place: Place = CPU) -> Verification:
+def verify_study(store: Store, plan: VerificationPlan, watch: Watch, place: ComputePlace = CPU) -> Verification:
     """Compute the rows of a plan once more, and compare.
 
     Rows from this kind of CPU must be the same bit for bit: predictions, metrics, stopping, epochs. Those from another kind,
@@ -158,7 +158,7 @@ def verify_study(store: Store, plan: VerificationPlan, watch: Watch, place: Plac
     return Verification(plan, tuple(checked), means, tuple(failed))
 
 
-def _compute(cell: Cell, datasets: Datasets, some: Sequence[Planned], place: Place) -> dict[Seeds, Row]:
+def _compute(cell: Cell, datasets: Datasets, some: Sequence[Planned], place: ComputePlace) -> dict[Seeds, Row]:
     computed: list[Row] = []
     seeds = list(dict.fromkeys(planned.key.seeds for planned in some))
     recipe = recipe_of(cell, datasets.of(cell), place)
