@@ -41,11 +41,11 @@ class ServerLimits:
 
     Examples
     --------
-    >>> Limits(host="0.0.0.0")
+    >>> ServerLimits(host="0.0.0.0")
     Traceback (most recent call last):
         ...
     pprop._errors.InputError: A server at '0.0.0.0', which other machines reach, needs a token: add --token TOKEN, or listen on 127.0.0.1.
-    >>> Limits().accepts("localhost:8642"), Limits().accepts("attacker.example:8642")
+    >>> ServerLimits().accepts("localhost:8642"), ServerLimits().accepts("attacker.example:8642")
     (True, False)
     """
 

@@ -90,7 +90,10 @@ def reading_routes(holder: Holder, worker: Worker) -> APIRouter:
         return Json(found)
 
     @router.post(
-        "/predict", operation_id="predictNodes", response_model=schemas.PredictionsAnswer, summary="Predictions of some nodes"
+        "/predict",
+        operation_id="predictNodes",
+        response_model=schemas.PredictionsAnswer,
+        summary="Predictions of some nodes",
     )
     async def predict(body: schemas.PredictRequest) -> Json:
         asked = (await current(), body.ids, body.alpha, body.steps)
@@ -121,7 +124,10 @@ def reading_routes(holder: Holder, worker: Worker) -> APIRouter:
         return StreamingResponse(lines(), media_type="application/x-ndjson", headers={"Cache-Control": "no-store"})
 
     @router.get(
-        "/explain", operation_id="explainNode", response_model=schemas.ExplanationAnswer, summary="Where a logit came from"
+        "/explain",
+        operation_id="explainNode",
+        response_model=schemas.ExplanationAnswer,
+        summary="Where a logit came from",
     )
     async def explain(
         key: IdQuery,

@@ -17,7 +17,7 @@ from pprop.study.stats.estimate import student_half
 from pprop.study.stats.nodes import OverNodes, over_nodes, right_shares
 from pprop.study.stats.paired import split_gaps
 from pprop.study.store.row import Row
-from pprop.study.tables.entries import ByDataset, Entry, dataset_title, is_papers_baseline
+from pprop.study.tables.entries import ByDataset, TableEntry, dataset_title, is_papers_baseline
 from pprop.study.tables.p_values import Comparison, comparisons
 from pprop.study.tables.table import Cells, Measure, Number, Table, listed, p_words
 
@@ -67,7 +67,7 @@ class NodeLead:
 def node_leads(
     main: ByDataset,
     many: ByDataset,
-    with_predictions: Callable[[Entry], Sequence[Row]],
+    with_predictions: Callable[[TableEntry], Sequence[Row]],
     graph_of: Callable[[str], Graph],
 ) -> list[NodeLead]:
     """Return the comparisons of accuracy whose runs all have predictions, on the graphs that are here.

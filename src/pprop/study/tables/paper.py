@@ -113,7 +113,7 @@ def score(entry: TableEntry, metric: Metric) -> Score:
     --------
     >>> from pprop.study.experiment_folder import load_experiments
     >>> experiment = load_experiments()["gasteiger_2019_appnp_cora_ml"]
-    >>> made = score(Entry(experiment.points[0].cell, "APPNP", experiment, None), "accuracy")
+    >>> made = score(TableEntry(experiment.points[0].cell, "APPNP", experiment, None), "accuracy")
     >>> made.paper, made.ours
     (85.09, None)
     """
