@@ -21,7 +21,7 @@ from pprop.study.graphs import protocol_of
 from pprop.study.stats.nodes import over_nodes, right_shares
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool
-from pprop.study.tables.entries import Entry, Sample, Samples, entries
+from pprop.study.tables.entries import Sample, Samples, TableEntry, entries
 from pprop.study.tables.over_nodes import NodeLead, node_leads, over_nodes_sentence, over_nodes_table
 
 MakeRows = Callable[..., list[Row]]
@@ -75,7 +75,7 @@ def leads_of(
         samples.append(Sample(cell, Pool(cell, "c1", rows[0].key.data, tuple(rows))))
     main = entries(paper, Samples(samples))
 
-    def with_predictions(entry: Entry) -> list[Row]:
+    def with_predictions(entry: TableEntry) -> list[Row]:
         return [row for row in entry.rows if len(row.predictions)]
 
     return node_leads(main, main if many else {}, with_predictions, graph_of)

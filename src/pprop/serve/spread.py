@@ -68,7 +68,7 @@ class SpreadResult:
         Above 1 there is nothing: an interval that ends there has its end.
 
         >>> logits = np.log([[0.5, 0.5], [0.25, 0.75]]), [[-1e3, 1e3]]
-        >>> made = Solved.of(np.concatenate(logits), None, None, None)
+        >>> made = SpreadResult.of(np.concatenate(logits), None, None, None)
         >>> made.sure(0.5, 0.7), made.sure(0.7, 1.0)
         (array([ True, False, False]), array([False,  True,  True]))
         """

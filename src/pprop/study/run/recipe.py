@@ -145,7 +145,7 @@ class ComputePlace:
 
     Examples
     --------
-    >>> Place("cpu", "numba").device
+    >>> ComputePlace("cpu", "numba").device
     'cpu'
     """
 

@@ -116,7 +116,7 @@ def recipe_of(cell: Cell, prepared: Prepared, place: ComputePlace, *, alone: boo
     >>> from pprop.study.cell import make_cell
     >>> cell = make_cell("mlp", {"max_epochs": 2}, "citeseer")
     >>> rows = []
-    >>> recipe = recipe_of(cell, Datasets().of(cell), Place("cpu", "numba"))
+    >>> recipe = recipe_of(cell, Datasets().of(cell), ComputePlace("cpu", "numba"))
     >>> recipe.compute([Seeds(2144199730, 0), Seeds(794209841, 0)], rows.append)
     >>> sorted(row.key.seeds.split for row in rows), rows[0].epochs, rows[0].predictions.shape
     ([794209841, 2144199730], 2, (2110,))

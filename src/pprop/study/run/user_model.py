@@ -57,7 +57,7 @@ def user_recipe(cell: Cell, prepared: Prepared, place: ComputePlace) -> CellRunn
     --------
     >>> from pprop.study.run.recipe import Datasets
     >>> cell = user_cell("pprop.models:GNC", "citeseer")
-    >>> user_recipe(cell, Datasets().of(cell), Place("cpu", "numba"))
+    >>> user_recipe(cell, Datasets().of(cell), ComputePlace("cpu", "numba"))
     Traceback (most recent call last):
         ...
     pprop._errors.InputError: The module 'pprop.models' has no function 'GNC'.

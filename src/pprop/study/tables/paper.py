@@ -133,7 +133,7 @@ def overview_table(by_dataset: ByDataset, metric: Metric, beside_paper: bool = F
     Examples
     --------
     >>> overview_table({}, "accuracy").columns
-    (Column(title='Model', kind='text'),)
+    (TableColumn(title='Model', kind='text'),)
     """
     scores = {name: {entry.title: score(entry, metric) for entry in group} for name, group in by_dataset.items()}
 

@@ -178,7 +178,7 @@ class Table:
 
     Examples
     --------
-    >>> Table("Squares", (Column("x"), Column("x²")), (Group(None, ((Number(2, 0), Number(4, 0)),)),)).n_rows
+    >>> Table("Squares", (TableColumn("x"), TableColumn("x²")), (Group(None, ((Number(2, 0), Number(4, 0)),)),)).n_rows
     1
     """
 
@@ -199,7 +199,7 @@ class Table:
         The groups are rows by heading; one without rows is left out.
 
         >>> Table.of("Runs", "Model:text | Runs", {None: [("GCN", "100")], "empty": []}).columns
-        (Column(title='Model', kind='text'), Column(title='Runs', kind='number'))
+        (TableColumn(title='Model', kind='text'), TableColumn(title='Runs', kind='number'))
         """
         parts = (title.strip().partition(":") for title in titles.split("|"))
         columns = tuple(TableColumn(title, cast("Kind", kind or "number")) for title, _, kind in parts)
@@ -302,7 +302,7 @@ def table_html(table: Table) -> str:
 
     Examples
     --------
-    >>> made = table_html(Table("A & B", (Column("x"),), (Group("all", ((Number(2),), (None,))),)))
+    >>> made = table_html(Table("A & B", (TableColumn("x"),), (Group("all", ((Number(2),), (None,))),)))
     >>> '<td class="number">2.00</td>' in made, '<td class="none">–</td>' in made, "A &amp; B" in made
     (True, True, True)
     """
