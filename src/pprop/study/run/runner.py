@@ -99,7 +99,7 @@ def place_of(device: str) -> ComputePlace:
     """Return where runs are computed on a device: the backend for it.
 
     >>> place_of("cpu")
-    Place(device='cpu', backend='numba')
+    ComputePlace(device='cpu', backend='numba')
     """
     check_choice(device, "device", "study", ("cpu", "cuda"))
     if device == "cuda" and not torch.cuda.is_available():
