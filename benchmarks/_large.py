@@ -29,8 +29,9 @@ def large_steps(transition: Transition, alpha: float, steps: int, device: str, *
     """Return the kernels for large graphs, without asking a backend which of its kernels it would choose."""
     if device == "cpu":
         from pprop.kernels.numba_cpu.large_steps import LargeSteps
+        from pprop.kernels.tensors import TensorSteps
 
-        return LargeSteps(transition, alpha, steps)
+        return TensorSteps(LargeSteps(transition, alpha, steps))
     from pprop.kernels.triton_gpu.large_steps import LargeSteps as GpuLargeSteps
     from pprop.kernels.triton_gpu.launch import LargeTuning
 

@@ -20,6 +20,7 @@ from pprop.graph import transition_matrix
 from pprop.kernels.numba_cpu import column_ranges
 from pprop.kernels.numba_cpu.large_steps import PIECE
 from pprop.kernels.numba_cpu.large_steps import LargeSteps as NumbaLargeSteps
+from pprop.kernels.tensors import TensorSteps
 
 pytestmark = pytest.mark.slow
 
@@ -53,6 +54,10 @@ def small_tuning():
     return LargeTuning(short=4, short_rows=8, short_unroll=2, middle_entries=4, piece=8, piece_entries=4)
 
 
+def numba_steps(transition, alpha, steps):
+    return TensorSteps(NumbaLargeSteps(transition, alpha, steps))
+
+
 def triton_steps(transition, alpha, steps):
     from pprop.kernels.triton_gpu.large_steps import LargeSteps
 
@@ -81,7 +86,7 @@ def check(make, device, graph, normalization, columns, dtype, count=STEPS):
 @pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
 def test_steps_on_the_cpu_are_the_dense_ones(directed, weighted, columns, dtype):
     for normalization in ("sym", "row", "col"):
-        check(NumbaLargeSteps, "cpu", graph_of(200, directed, weighted), normalization, columns, dtype)
+        check(numba_steps, "cpu", graph_of(200, directed, weighted), normalization, columns, dtype)
 
 
 @WITHOUT_TRITON
@@ -138,12 +143,12 @@ def star(leaves):
 
 @pytest.mark.parametrize("leaves", [PIECE - 2, PIECE - 1, PIECE, 2 * PIECE - 1, 5 * PIECE + 17])
 def test_a_hub_longer_than_a_piece_is_summed_whole(leaves):
-    check(NumbaLargeSteps, "cpu", star(leaves), "sym", 3, torch.float64)
+    check(numba_steps, "cpu", star(leaves), "sym", 3, torch.float64)
 
 
 def test_the_bits_do_not_depend_on_the_number_of_threads_nor_of_runs():
     graph = star(5 * PIECE + 17)
-    steps = NumbaLargeSteps(transition_matrix(graph), ALPHA, STEPS)
+    steps = numba_steps(transition_matrix(graph), ALPHA, STEPS)
     H = torch.randn(3, graph.n_nodes, 7, generator=torch.Generator().manual_seed(0))
     together = steps.forward(H, None)
     threads = numba.get_num_threads()
@@ -161,7 +166,7 @@ def test_entries_sorted_by_ranges_of_columns_give_the_same_bits(monkeypatch, wei
     """Ranges of 16 columns or fewer, groups of at most 7 rows and 50 entries, and a hub that is cut into pieces."""
     hub, some = star(2 * PIECE), graph_of(200, False, weighted)
     edges = sparse.block_diag([hub.adjacency, some.adjacency], format="csr")
-    steps = NumbaLargeSteps(transition_matrix(Graph.from_scipy(sparse.csr_array(edges))), ALPHA, STEPS)
+    steps = numba_steps(transition_matrix(Graph.from_scipy(sparse.csr_array(edges))), ALPHA, STEPS)
     H = torch.randn(1, edges.shape[0], columns, generator=torch.Generator().manual_seed(0))
     near = steps.forward(H, None)
     for name, value in (("_FAR", 0), ("_REACH", 1024), ("_GROUP", 7), ("_GROUP_ENTRIES", 50)):
@@ -172,14 +177,14 @@ def test_entries_sorted_by_ranges_of_columns_give_the_same_bits(monkeypatch, wei
 def test_no_steps_return_a_copy_and_no_columns_return_none():
     transition = transition_matrix(star(4))
     H = torch.randn(2, 5, 3)
-    same = NumbaLargeSteps(transition, ALPHA, 0).forward(H, None)
+    same = numba_steps(transition, ALPHA, 0).forward(H, None)
     assert torch.equal(same, H)
     assert same.data_ptr() != H.data_ptr()
-    assert NumbaLargeSteps(transition, ALPHA, 2).forward(H[:, :, :0], None).shape == (2, 5, 0)
+    assert numba_steps(transition, ALPHA, 2).forward(H[:, :, :0], None).shape == (2, 5, 0)
 
 
 def test_predictions_that_are_not_contiguous_are_read_as_they_are():
     transition = transition_matrix(star(9))
-    steps = NumbaLargeSteps(transition, ALPHA, STEPS)
+    steps = numba_steps(transition, ALPHA, STEPS)
     H = torch.randn(1, 7, 10).mT
     assert torch.equal(steps.forward(H, None), steps.forward(H.contiguous(), None))

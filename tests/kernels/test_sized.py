@@ -27,7 +27,7 @@ def test_a_large_graph_takes_the_kernels_for_large_graphs(monkeypatch, random_tr
     kernels = next(b for b in BACKENDS if b.name == "numba").kernels
     reference = next(b for b in BACKENDS if b.name == "reference").kernels.steps(random_transition, 0.1, 5)
     steps = kernels.steps(random_transition, 0.1, 5)
-    assert isinstance(steps, LargeSteps)
+    assert isinstance(steps.own, LargeSteps)
     H = torch.randn(3, 400, 7, dtype=torch.float64)
     draw = Draw(torch.tensor([1, 2, 3]), 4, 0.5)
     for given in (None, draw):
@@ -40,4 +40,4 @@ def test_a_large_graph_takes_the_kernels_for_large_graphs(monkeypatch, random_tr
 def test_a_small_graph_and_no_steps_do_not(random_transition):
     kernels = next(b for b in BACKENDS if b.name == "numba").kernels
     assert len(random_transition.indices) < LARGE_ENTRIES
-    assert not isinstance(kernels.steps(random_transition, 0.1, 5), LargeSteps)
+    assert not isinstance(kernels.steps(random_transition, 0.1, 5).own, LargeSteps)

@@ -17,6 +17,7 @@ from pprop.kernels.numba_cpu.arena import Arena
 from pprop.kernels.numba_cpu.fused_readout import SharedRows, SharedSteps
 from pprop.kernels.numba_cpu.fused_structure import Entries
 from pprop.kernels.numba_cpu.trainer import NumbaTrainer, _Run, _Shared
+from pprop.kernels.tensors import TensorTrainer
 from pprop.kernels.trainer import TrainerSpec
 from pprop.training.memory import RunPlan, plan_runs
 
@@ -76,8 +77,9 @@ def prepare(model: Model, graph: Graph, split: Split, monkeypatch: pytest.Monkey
     finally:
         numba.set_num_threads(before)
     (trainer,) = caught.value.args
-    assert isinstance(trainer, NumbaTrainer)
-    return trainer, plans[0]
+    assert isinstance(trainer, TensorTrainer)
+    assert isinstance(trainer.own, NumbaTrainer)
+    return trainer.own, plans[0]
 
 
 def bytes_of(thing: object, but: tuple[type, ...] = ()) -> int:

@@ -6,14 +6,16 @@ import importlib.util
 import os
 import pkgutil
 import platform
+import sys
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import final
+from functools import cache
+from typing import Any, final
 
-import torch
+from numpy.typing import NDArray
 
 from pprop._errors import InputError, MissingDependencyError
 from pprop._validate import check_choice
+from pprop.kernels.arrays import Array
 from pprop.kernels.contract import Kernels
 
 
@@ -36,6 +38,8 @@ class Backend:
         One line for people.
     implementation
         The module and the class of its operations.
+    on_arrays
+        Whether its own kernels compute on numpy arrays, and not on tensors.
     interpreter
         Environment variable that, set to 1 before the start, has the backend interpreted on CPU tensors, for tests.
 
@@ -51,6 +55,7 @@ class Backend:
     install: str
     summary: str
     implementation: str
+    on_arrays: bool = False
     interpreter: str = ""
 
     @property
@@ -65,8 +70,21 @@ class Backend:
 
     @property
     def kernels(self) -> Kernels:
-        """The backend's operations."""
+        """The backend's operations on tensors, as models and their training have them."""
+        return _on_tensors(self) if self.on_arrays else _load(self)
+
+    @property
+    def own_kernels(self) -> Kernels:
+        """The backend's operations on what it computes on: arrays or tensors."""
         return _load(self)
+
+    def own(self, array: NDArray[Any]) -> Array:
+        """Return an array as `own_kernels` take it; a tensor shares its memory."""
+        if self.on_arrays:
+            return array
+        from pprop.kernels.tensors import tensor_of
+
+        return tensor_of(array)
 
 
 @cache
@@ -80,10 +98,22 @@ def _load(backend: Backend) -> Kernels:
 
 
 @cache
+def _on_tensors(backend: Backend) -> Kernels:
+    from pprop.kernels.tensors import TensorKernels
+
+    return TensorKernels(_load(backend))
+
+
+@cache
 def _one_torch_thread_in_children() -> None:
     """From now on let torch compute with one thread in a forked child: it would wait for threads of its parent."""
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))
+        os.register_at_fork(after_in_child=_one_torch_thread)
+
+
+def _one_torch_thread() -> None:
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
 
 
 # In order of preference.
@@ -95,6 +125,7 @@ BACKENDS = (
         install="pip install numba",
         summary="fixed-order CPU kernels: the same bits for any number of runs and threads",
         implementation="pprop.kernels.numba_cpu.backend:NumbaKernels",
+        on_arrays=True,
     ),
     Backend(
         name="triton",

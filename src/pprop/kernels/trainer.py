@@ -15,14 +15,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
-import torch
 from scipy import sparse
-from torch import Tensor
 
 from pprop.graph import Transition
 from pprop.graph.features.dense_rows import DenseRows
+from pprop.kernels.arrays import Array
 
 # X as a first layer reads it, shape (n, f): by its nonzeros, or all of it, rows one after the other.
 FeatureMatrix = sparse.csr_array | DenseRows
@@ -34,12 +33,8 @@ class PropagateSteps:
     """K > 0 power steps of T; entries of T are dropped afresh at every step. `alpha` is one number, or one a run, (R,)."""
 
     transition: Transition
-    alpha: float | Tensor
+    alpha: float | Array
     steps: int
-
-    def alphas(self, runs: int) -> Tensor:
-        """Return the alpha of every run, shape (R,), float32."""
-        return torch.as_tensor(self.alpha, dtype=torch.float64).float().expand(runs)
 
 
 @final
@@ -47,9 +42,9 @@ class PropagateSteps:
 class PropagateRows:
     """The block (b, n) of PPR rows of `nodes` (b,); `row_of_node` (n,) is where a node's row is in the block."""
 
-    block: Tensor
-    nodes: Tensor
-    row_of_node: Tensor
+    block: Array
+    nodes: Array
+    row_of_node: Array
 
 
 @final
@@ -61,29 +56,30 @@ class LabelledNodes:
     all count as one. A weight of zero counts for nothing.
     """
 
-    nodes: Tensor
-    labels: Tensor
-    weights: Tensor | None = None
+    nodes: Array
+    labels: Array
+    weights: Array | None = None
 
-    def keep(self, slots: Tensor | slice) -> LabelledNodes:
+    def keep(self, slots: Array | slice) -> LabelledNodes:
         """Return the sets of some of the runs."""
-        return self._each(lambda tensor: tensor[slots])
+        return self.each(lambda array: array[slots])
 
-    def take(self, places: Tensor) -> LabelledNodes:
+    def take(self, places: Array) -> LabelledNodes:
         """Return some places of every set, given by position."""
-        return self._each(lambda tensor: tensor[:, places])
+        return self.each(lambda array: array[:, places])
 
-    def to(self, device: torch.device) -> LabelledNodes:
-        """Return the sets on a device."""
-        return self._each(lambda tensor: tensor.to(device))
+    def to(self, device: Any) -> LabelledNodes:
+        """Return the sets on a device: they must be tensors."""
+        return self.each(lambda array: array.to(device))
 
-    def _each(self, change: Callable[[Tensor], Tensor]) -> LabelledNodes:
+    def each(self, change: Callable[[Array], Array]) -> LabelledNodes:
+        """Return the sets with each of their arrays changed."""
         weights = None if self.weights is None else change(self.weights)
         return LabelledNodes(change(self.nodes), change(self.labels), weights)
 
     @property
-    def sizes(self) -> Tensor:
-        """Total weight of the real nodes per run, shape (R,): without weights their number."""
+    def sizes(self) -> Array:
+        """Total weight of the real nodes per run, shape (R,), of tensors: without weights their number."""
         known = self.labels >= 0
         return known.sum(dim=1) if self.weights is None else self.weights.double().where(known, 0.0).sum(dim=1)
 
@@ -113,8 +109,8 @@ class TrainerSpec:
     """
 
     features: FeatureMatrix
-    weights: tuple[Tensor, ...]
-    seeds: Tensor
+    weights: tuple[Array, ...]
+    seeds: Array
     propagation: PropagateSteps | PropagateRows | None
     train: LabelledNodes
     stopping: LabelledNodes
@@ -187,7 +183,7 @@ class Trainer(ABC):
     capturable: bool = False
 
     @abstractmethod
-    def epoch(self) -> Tensor:
+    def epoch(self) -> Array:
         """Make one training step and evaluate after it; return (3, R), float32, in memory that the next call reuses.
 
         Row 0 is the training loss, dropout on; rows 1 and 2 are the loss and the accuracy on the stopping nodes after
@@ -196,30 +192,30 @@ class Trainer(ABC):
         """
 
     @abstractmethod
-    def weights(self) -> list[Tensor]:
+    def weights(self) -> list[Array]:
         """Return the live weights, the runs axis first, or views of them. Copy them to keep them.
 
         A fused trainer has those of its `TrainerSpec`; one of single operations a tensor (R, a, b) for every weight of
         its model; that of torch modules all tensors of a module's state, each (R, ...).
         """
 
-    def all_weights(self, kept: list[Tensor]) -> list[Tensor]:
+    def all_weights(self, kept: list[Array]) -> list[Array]:
         """Return the weights of a model, given copies of `weights`: more where some of them are not trained."""
         return kept
 
-    def remember(self, wanted: Tensor) -> None:
+    def remember(self, wanted: Array) -> None:
         """Keep a copy of the present weights of the runs that are wanted, (R,) bool, without waiting for the device.
 
         Only the loop of a GPU asks for it; a loop that sees every epoch copies `weights` itself.
         """
         raise NotImplementedError
 
-    def remembered(self) -> list[Tensor]:
+    def remembered(self) -> list[Array]:
         """Return every run's weights as last remembered, at first the initial ones, in the shapes of `weights`."""
         raise NotImplementedError
 
     @abstractmethod
-    def keep(self, slots: Tensor) -> None:
+    def keep(self, slots: Array) -> None:
         """Drop all slots but these, given as int64 positions on the trainer's device."""
 
     def parts(self) -> tuple[int, list[Trainer]]:

@@ -15,6 +15,7 @@ from types import FunctionType
 from typing import Any, final
 
 import numba
+import numpy as np
 from numba.core import event
 from numba.core.compiler_lock import global_compiler_lock
 
@@ -39,7 +40,7 @@ def made_of(name: str) -> tuple[frozenset[str], frozenset[str]]:
     `pprop.kernels`: each of their constants that it imports, as "NAME = value".
 
     >>> [sorted(part) for part in made_of("attention")]
-    [['_jit', 'attention', 'bits'], ['EDGES = 2', 'SLOPE = 0.2']]
+    [['_jit', 'arena', 'attention', 'bits'], ['EDGES = 2', 'SLOPE = 0.2']]
     """
     modules, constants = {name}, set[str]()
     for origin, folded, plain in _IMPORT.findall((_FOLDER / f"{name}.py").read_text(encoding="utf-8")):
@@ -121,6 +122,11 @@ if hasattr(os, "register_at_fork"):  # a child must not wait for a thread of its
         after_in_parent=global_compiler_lock.release,
         after_in_child=_after_fork_in_child,
     )
+
+
+def quiet() -> np.errstate:
+    """Let numbers that a float type cannot hold become infinite or NaN without a warning, as they do in compiled code."""
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -21,17 +21,18 @@ import math
 from typing import Any, final
 
 import numpy as np
-import torch
 from numba import prange
 from numpy.typing import NDArray
 from scipy import sparse
-from torch import Tensor
 
 from pprop.graph import Transition
 from pprop.kernels.contract import SLOPE, EdgeAttention
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK, inline, kernel
+from pprop.kernels.numba_cpu.arena import aligned
 from pprop.kernels.numba_cpu.bits import KeepWords
 from pprop.kernels.random_bits import EDGES, Draw
+
+Values = NDArray[Any]
 
 _MOST_SPAN = 40.0  # exp(-40) = 4e-18: a row of such weights alone still has all its digits in float32
 
@@ -192,25 +193,24 @@ class NumbaAttention(EdgeAttention):
         self._columns = flipped.indptr.astype(np.int64), flipped.indices.astype(np.int32), flipped.data
         self._words = KeepWords(EDGES, self._structure)
 
-    def forward(self, values: Tensor, left: Tensor, right: Tensor, draw: Draw | None) -> Tensor:
+    def forward(self, values: Values, left: Values, right: Values, draw: Draw | None) -> Values:
         arrays = self._arrays(values, left, right)
-        out = torch.empty_like(values, memory_format=torch.contiguous_format)
-        forward_rows(*self._structure, *self._words.at(draw), *arrays, out.numpy())
+        out = aligned(values.shape, values.dtype)
+        forward_rows(*self._structure, *self._words.at(draw), *arrays, out)
         return out
 
     def adjoint(
-        self, gradient: Tensor, values: Tensor, left: Tensor, right: Tensor, draw: Draw | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        arrays, mask = (gradient.contiguous().numpy(), *self._arrays(values, left, right)), self._words.at(draw)
-        results = [torch.empty_like(t, memory_format=torch.contiguous_format) for t in (values, left, right)]
-        to_values, to_left, to_right = (result.numpy() for result in results)
+        self, gradient: Values, values: Values, left: Values, right: Values, draw: Draw | None
+    ) -> tuple[Values, Values, Values]:
+        arrays, mask = (np.ascontiguousarray(gradient), *self._arrays(values, left, right)), self._words.at(draw)
+        to_values, to_left, to_right = (aligned(given.shape, given.dtype) for given in (values, left, right))
         rows = np.empty((*left.shape, 4))
         backward_rows(*self._structure, *mask, *arrays, rows, to_left)
         backward_columns(*self._columns, *mask, *arrays, rows, to_values, to_right)
-        return results[0], results[1], results[2]
+        return to_values, to_left, to_right
 
-    def _arrays(self, values: Tensor, left: Tensor, right: Tensor) -> tuple[NDArray[Any], ...]:
-        given = [tensor.contiguous().numpy() for tensor in (values, left, right)]
+    def _arrays(self, values: Values, left: Values, right: Values) -> tuple[Values, ...]:
+        given = [np.ascontiguousarray(array) for array in (values, left, right)]
         largest, factors = np.empty(len(right)), np.empty((*right.shape, 2))
         prepare(given[2], largest, factors)
         return *given, largest, factors

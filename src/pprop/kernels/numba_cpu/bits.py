@@ -161,7 +161,7 @@ def mask_of(draw: Draw | None, stream: int, like: NDArray[Any]) -> tuple[Any, ..
 
 
 def _keys(draw: Draw) -> NDArray[np.uint64]:
-    return draw.seeds.contiguous().numpy().view(np.uint64)
+    return np.ascontiguousarray(draw.seeds).view(np.uint64)
 
 
 @final
@@ -186,7 +186,7 @@ class KeepWords:
         law, (word, bit) = law_of(draw), divmod(draw.number * steps + step, 32)
         if self._word != word:
             self._word, self._known = word, {}
-        key = (side, draw.probability, draw.seeds.numpy().tobytes())
+        key = (side, draw.probability, draw.seeds.tobytes())
         if key not in self._known:
             out = self._known[key] = np.empty((len(draw.seeds), len(self._sides[side][1])), dtype=np.uint32)
             site_words(_keys(draw), self._kind, *self._sides[side], side == 1, word, *law, out)

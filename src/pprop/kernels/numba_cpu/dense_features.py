@@ -7,17 +7,17 @@ A sum has one owner and one order, so that its bits depend neither on threads no
 
 from __future__ import annotations
 
-from typing import final
+from typing import Any, final
 
 import llvmlite.binding as llvm
 import numpy as np
-import torch
 from numba import prange
-from torch import Tensor
+from numpy.typing import NDArray
 
 from pprop.graph.features.dense_rows import DenseRows
 from pprop.kernels.contract import FeatureProduct
 from pprop.kernels.numba_cpu._jit import kernel, part
+from pprop.kernels.numba_cpu.arena import aligned
 from pprop.kernels.numba_cpu.bits import dense_words, mask_of
 from pprop.kernels.numba_cpu.stored_rows import RowsInMemory, copy_row
 from pprop.kernels.numba_cpu.vectors import address, count, fma, item, keep_lanes, lanes, load, put, store
@@ -134,15 +134,15 @@ class NumbaDenseFeatures(FeatureProduct):
     def __init__(self, rows: DenseRows) -> None:
         self._rows = RowsInMemory.of(rows)
 
-    def apply(self, side: int, operand: Tensor, draw: Draw | None) -> Tensor:
+    def apply(self, side: int, operand: NDArray[Any], draw: Draw | None) -> NDArray[Any]:
         (n, f), width = self._rows.matrix.shape, operand.shape[2]
         lanes_ = next((size for size in (4, 16) if size >= width), TILE)
-        array = torch.nn.functional.pad(operand, (0, -width % lanes_)).contiguous().numpy()
+        array = np.ascontiguousarray(np.pad(operand, ((0, 0), (0, 0), (0, -width % lanes_))))
         seeds, stream, epoch, threshold, digits, scale = mask_of(draw, DENSE_FEATURES, array)
         words = np.empty((len(array), n, words_of(f) if digits else 0), np.uint32)
         if digits:
             dense_words(seeds, stream, epoch, threshold, digits, words)
         many = -(-f // _COLUMNS) * _COLUMNS if side else n
-        out = np.empty((len(array), many, array.shape[2]), array.dtype)
+        out = aligned((len(array), many, array.shape[2]), array.dtype)
         (_back if side else _forth)(*self._rows, words, array, scale, out, lanes(lanes_))
-        return torch.from_numpy(out)[:, : f if side else n, :width].contiguous()
+        return np.ascontiguousarray(out[:, : f if side else n, :width])

@@ -40,7 +40,7 @@ class SharedSteps:
         self.steps, self.law = propagation.steps, Law.of(spec.matrix_dropout)
         self.edges = _edges(T)
         self._rows, self._columns = T.row_scale.astype(np.float32), T.column_scale.astype(np.float32)
-        self._alphas = propagation.alphas(len(spec.seeds)).numpy()
+        self._alphas = np.full(len(spec.seeds), propagation.alpha, np.float32)
         self._scales: dict[np.float32, fused_steps.Scales] = {}
 
     def scales(self, run: int) -> fused_steps.Scales:
@@ -59,8 +59,8 @@ class SharedRows:
     """What all runs with PPR rows read: the block (b, n), the nodes of its rows, and the row of each node."""
 
     def __init__(self, spec: TrainerSpec, propagation: PropagateRows) -> None:
-        self.block = np.ascontiguousarray(propagation.block.numpy(), dtype=np.float32)
-        self.owners, self.row_of_node = propagation.nodes.numpy(), propagation.row_of_node.numpy()
+        self.block = np.ascontiguousarray(propagation.block, dtype=np.float32)
+        self.owners, self.row_of_node = propagation.nodes, propagation.row_of_node
         self.law = Law.of(spec.matrix_dropout)
 
 
@@ -87,9 +87,9 @@ class Readout(ABC):
         self._token, self._pair = lanes(lanes_c), lanes(2 * lanes_c)
 
     def _nodes(self, labelled: LabelledNodes, run: int) -> _Nodes:
-        places, labels = (np.ascontiguousarray(tensor[run].numpy()) for tensor in (labelled.nodes, labelled.labels))
+        places, labels = (np.ascontiguousarray(array[run]) for array in (labelled.nodes, labelled.labels))
         given = labelled.weights
-        return _Nodes(places, labels, np.ones(len(labels)) if given is None else given[run].double().numpy())
+        return _Nodes(places, labels, np.ones(len(labels)) if given is None else given[run].astype(np.float64))
 
     def renew(self, thread: int, epoch: int) -> None:  # noqa: B027  most have none
         """Draw the masks that an epoch is the first to need."""

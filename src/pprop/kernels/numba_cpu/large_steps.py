@@ -18,13 +18,11 @@ from typing import Any, NamedTuple, final
 
 import numba
 import numpy as np
-import torch
 from numba import prange
 from numpy.typing import NDArray
-from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.numba_cpu._jit import kernel, part, serial
+from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel, part, serial
 from pprop.kernels.numba_cpu.arena import Arena
 from pprop.kernels.numba_cpu.column_ranges import AHEAD, add_sorted, column_ranges, sort_group
 from pprop.kernels.numba_cpu.sparse import NumbaSteps
@@ -192,6 +190,16 @@ def _far_step(
     _combine(T, partial, alpha, last, own, stride, column, shift, out, width, twice, looped)
 
 
+@kernel
+def scale_rows(scale, source, out):
+    """out[i] = scale[i] * source[i]."""
+    n, width = source.shape
+    for block in prange((n + ROW_BLOCK - 1) // ROW_BLOCK):
+        for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
+            for q in range(width):
+                out[i, q] = scale[i] * source[i, q]
+
+
 @final
 class TransitionRows(NamedTuple):
     """Rows of T = S_r A S_c in one float type: all of them, or some that follow each other."""
@@ -259,7 +267,7 @@ def use_threads(count: int) -> None:
 
 
 def step_rows(
-    T: TransitionRows, alpha: float | Tensor, last: bool, source: NDArray[Any], own: NDArray[Any], out: NDArray[Any]
+    T: TransitionRows, alpha: float, last: bool, source: NDArray[Any], own: NDArray[Any], out: NDArray[Any]
 ) -> None:
     """Make some rows of one power step: see `LargeSteps` for y, and for what is different in the last step.
 
@@ -315,34 +323,34 @@ class LargeSteps(NumbaSteps):
     >>> ring = Transition(
     ...     np.arange(6), np.array([1, 2, 3, 4, 0], np.int32), None, np.ones(5), np.ones(5), symmetric=False
     ... )
-    >>> LargeSteps(ring, alpha=0.5, steps=1).forward(torch.eye(5)[None, :, :1], None).flatten()
-    tensor([0.5000, 0.0000, 0.0000, 0.0000, 0.5000])
+    >>> LargeSteps(ring, alpha=0.5, steps=1).forward(np.eye(5)[None, :, :1], None).ravel()
+    array([0.5, 0. , 0. , 0. , 0.5])
     """
 
-    def __init__(self, transition: Transition, alpha: float | Tensor, steps: int) -> None:
+    def __init__(self, transition: Transition, alpha: float, steps: int) -> None:
         super().__init__(transition, alpha, steps)
+        self._share = alpha
         self._casts: dict[tuple[int, str], TransitionRows] = {}
 
-    def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
+    def forward(self, predictions: NDArray[Any], draw: Draw | None) -> NDArray[Any]:
         return super().forward(predictions, draw) if draw or self._steps == 0 else self._whole(0, predictions)
 
-    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
+    def adjoint(self, gradient: NDArray[Any], draw: Draw | None) -> NDArray[Any]:
         return super().adjoint(gradient, draw) if draw or self._steps == 0 else self._whole(1, gradient)
 
-    def _whole(self, which: int, start: Tensor) -> Tensor:
+    def _whole(self, which: int, start: NDArray[Any]) -> NDArray[Any]:
         """Make the steps of every run over T (0) or its transpose (1)."""
-        array = start.contiguous().numpy()
+        array = np.ascontiguousarray(start)
         key = which, array.dtype.str
         if key not in self._casts:
             self._casts[key] = TransitionRows.of(self._sides[which], array.dtype)
         each = [self._run(self._casts[key], one) for one in array]
-        return torch.from_numpy(each[0][None] if len(each) == 1 else np.stack(each))
+        return each[0][None] if len(each) == 1 else np.stack(each)
 
     def _run(self, side: TransitionRows, start: NDArray[Any]) -> NDArray[Any]:
         state, spare = (Arena().empty(start.shape, start.dtype) for _ in range(2))  # apart: one of them is the result
-        columns, first, scaled = (torch.from_numpy(array) for array in (side.columns, start, state))
-        torch.mul(columns[:, None], first, out=scaled)
+        scale_rows(side.columns, start, state)
         for step in range(self._steps):
-            step_rows(side, self.alpha, step == self._steps - 1, state, start, spare)
+            step_rows(side, self._share, step == self._steps - 1, state, start, spare)
             state, spare = spare, state
         return state

@@ -14,14 +14,14 @@ from functools import cache
 from typing import Any, final
 
 import numpy as np
-import torch
 from numba import prange
 from numba.cpython.unsafe.tuple import tuple_setitem
 from numba.np.unsafe.ndarray import to_fixed_tuple
-from torch import Tensor
+from numpy.typing import NDArray
 
 from pprop.kernels.contract import RowPropagation
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel, part, serial
+from pprop.kernels.numba_cpu.arena import aligned
 from pprop.kernels.numba_cpu.bits import keep_word, keep_words, mask_of
 from pprop.kernels.numba_cpu.vectors import address, fma, load, store, zeros
 from pprop.kernels.random_bits import PPR, Draw
@@ -91,25 +91,25 @@ def rows_adjoint(width):
 class NumbaRows(RowPropagation):
     """drop(Pi_rows) H and its adjoint; a mask word covers 32 columns."""
 
-    def __init__(self, block: Tensor, nodes: Tensor) -> None:
-        self._block, self._nodes = np.ascontiguousarray(block.numpy()), nodes.numpy()
+    def __init__(self, block: NDArray[Any], nodes: NDArray[np.int64]) -> None:
+        self._block, self._nodes = np.ascontiguousarray(block), nodes
 
-    def forward(self, predictions: Tensor, rows: Tensor, draw: Draw | None) -> Tensor:
+    def forward(self, predictions: NDArray[Any], rows: NDArray[np.int64], draw: Draw | None) -> NDArray[Any]:
         width = predictions.shape[2]
-        out = torch.empty(*rows.shape, width, dtype=predictions.dtype)
+        out = aligned((*rows.shape, width), predictions.dtype)
         arguments = self._arguments(predictions, rows, draw)
         for column in range(0, width, FORWARD_WIDTH):
-            rows_forward(min(width - column, FORWARD_WIDTH))(*arguments, column, out.numpy())
+            rows_forward(min(width - column, FORWARD_WIDTH))(*arguments, column, out)
         return out
 
-    def adjoint(self, gradient: Tensor, rows: Tensor, draw: Draw | None) -> Tensor:
-        out = torch.empty(len(rows), self._block.shape[1], gradient.shape[2], dtype=gradient.dtype)
-        rows_adjoint(gradient.shape[2])(*self._arguments(gradient, rows, draw), out.numpy())
+    def adjoint(self, gradient: NDArray[Any], rows: NDArray[np.int64], draw: Draw | None) -> NDArray[Any]:
+        out = aligned((len(rows), self._block.shape[1], gradient.shape[2]), gradient.dtype)
+        rows_adjoint(gradient.shape[2])(*self._arguments(gradient, rows, draw), out)
         return out
 
-    def _arguments(self, operand: Tensor, rows: Tensor, draw: Draw | None) -> tuple[Any, ...]:
-        array = operand.contiguous().numpy()
-        return self._block, self._nodes, rows.contiguous().numpy(), array, *mask_of(draw, PPR, array)
+    def _arguments(self, operand: NDArray[Any], rows: NDArray[np.int64], draw: Draw | None) -> tuple[Any, ...]:
+        array = np.ascontiguousarray(operand)
+        return self._block, self._nodes, np.ascontiguousarray(rows), array, *mask_of(draw, PPR, array)
 
 
 # Columns whose keep decisions one call of Philox gives at p = 1/2.

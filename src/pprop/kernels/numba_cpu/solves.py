@@ -15,20 +15,20 @@ from functools import cache
 from typing import Any, final
 
 import numpy as np
-import torch
 from numba import prange
 from numpy.typing import NDArray
-from torch import Tensor
 
-from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel, part, serial
+from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel, part, quiet, serial
+from pprop.kernels.numba_cpu.arena import aligned
 from pprop.kernels.numba_cpu.fused_structure import shares
 from pprop.kernels.numba_cpu.team import Team, meet
 from pprop.kernels.numba_cpu.threads import usable_threads
 from pprop.kernels.numba_cpu.vectors import address, count, fma, gather, item, lanes, load, store, times, wide, zeros
-from pprop.kernels.product_solves import ProductSolves, column_norms
 from pprop.kernels.solves import LOOK_EVERY, Limits, Solved, Solves, System
 
-_NORMS = {"euclidean": 0, "max": 1, "sum": 2}
+Values = NDArray[Any]
+
+NORMS = {"euclidean": 0, "max": 1, "sum": 2}
 # Rows whose products are summed at once. Part of the definition of the sums, so it never depends on the machine.
 BLOCK = 64
 # Entries times columns that are worth one more thread: to start one takes some 50 microseconds.
@@ -126,7 +126,7 @@ def run_residual(indptr, indices, weights, stay, scale, own, state, out):
                 out[i, q] = (stay * scale[i] * (total[q] + lost[q]) + own[i, q]) - state[i, q]
 
 
-def accurate_residual(system: System, own: Tensor, state: Tensor) -> Tensor:
+def accurate_residual(system: System, own: Values, state: Values) -> Values:
     """Return b + (1 - alpha) S A u - u for b and u of shape (n, c) in float64, with more digits than any solve has.
 
     A solve in float32 goes to the fixed point of the matrix as float32 rounds it, and a row of a hundred thousand entries
@@ -137,26 +137,16 @@ def accurate_residual(system: System, own: Tensor, state: Tensor) -> Tensor:
     --------
     >>> from pprop.graph import Transition
     >>> pair = Transition(np.arange(3), np.array([1, 0], np.int32), None, np.ones(2), np.ones(2), symmetric=True)
-    >>> state = torch.tensor([[1.0], [0.0]], dtype=torch.float64)
-    >>> accurate_residual(System(pair, 0.5, np.ones(2), "euclidean"), 0.5 * state, state).flatten().tolist()
-    [-0.5, 0.5]
+    >>> state = np.array([[1.0], [0.0]])
+    >>> accurate_residual(System(pair, 0.5, np.ones(2), "euclidean"), 0.5 * state, state).ravel()
+    array([-0.5,  0.5])
     """
-    b, u = own.contiguous().numpy(), state.contiguous().numpy()
+    b, u = np.ascontiguousarray(own), np.ascontiguousarray(state)
     transition = system.transition
     weights = np.empty(0) if transition.weights is None else transition.weights
-    out = np.empty_like(u)
+    out = aligned(u.shape, u.dtype)
     run_residual(transition.indptr, transition.indices, weights, 1.0 - system.alpha, transition.row_scale, b, u, out)
-    return torch.from_numpy(out)
-
-
-@final
-class LargeSolves(ProductSolves):
-    """Solves on a large graph: by its products, and with an accurate residual."""
-
-    compensated = True
-
-    def residual(self, own: Tensor, state: Tensor) -> Tensor:
-        return accurate_residual(self.system, own, state)
+    return out
 
 
 @part
@@ -262,16 +252,15 @@ def solve_part(
 
 @final
 class NumbaSolves(Solves):
-    """Solves on CPU tensors of float32 or float64; see `pprop.kernels.solves`.
+    """Solves in float32 or float64; see `pprop.kernels.solves`.
 
     Examples
     --------
     >>> from pprop.graph import Transition
     >>> pair = Transition(np.arange(3), np.array([1, 0], np.int32), None, np.ones(2), np.ones(2), symmetric=True)
     >>> solves = NumbaSolves(System(pair, 0.5, np.ones(2), "euclidean"))
-    >>> solved = solves.chebyshev(torch.tensor([[0.5], [0.0]]), Limits(1e-6, 0, 100))
-    >>> (solved.value.flatten() * 3).round(decimals=4)
-    tensor([2., 1.])
+    >>> (solves.chebyshev(np.array([[0.5], [0.0]]), Limits(1e-6, 0, 100)).value.ravel() * 3).round(4)
+    array([2., 1.])
     """
 
     compensated = True
@@ -280,17 +269,19 @@ class NumbaSolves(Solves):
         super().__init__(system)
         self._casts: dict[np.dtype[Any], tuple[NDArray[Any], ...]] = {}
 
-    def recurrence(self, own: Tensor, start: Tensor, momentum: float, limits: Limits) -> Solved:
-        b, state = own.contiguous().numpy(), np.array(start.numpy(), order="C")
-        before, norms = np.zeros_like(state), np.zeros((2, b.shape[1]))
+    def recurrence(self, own: Values, start: Values, momentum: float, limits: Limits) -> Solved:
+        b, state = np.ascontiguousarray(own), aligned(start.shape, start.dtype)
+        state[...] = start
+        before, norms = aligned(state.shape, state.dtype), np.zeros((2, b.shape[1]))
+        before[...] = 0.0
         ends = limits.stop, limits.near, limits.most
         k = recurrence(b.shape[1])(
-            *self._matrix(b.dtype), b, momentum, _NORMS[self.system.norm], *ends, state, before, norms
+            *self._matrix(b.dtype), b, momentum, NORMS[self.system.norm], *ends, state, before, norms
         )
         value = state if (k % 2 == 1) == (momentum > 0) else before
-        return Solved(torch.from_numpy(value), k, norms[0], norms[1])
+        return Solved(value, k, norms[0], norms[1])
 
-    def conjugate_gradient(self, own: Tensor, start: Tensor | None, limits: Limits) -> Solved:
+    def conjugate_gradient(self, own: Values, start: Values | None, limits: Limits) -> Solved:
         """Solve by conjugate gradients; see `Solves`.
 
         A team of threads makes three passes an iteration, and meets between them: the product, which also sums p.Ap; the
@@ -298,7 +289,7 @@ class NumbaSolves(Solves):
         pass takes ten microseconds, as long as a parallel loop of numba's needs to begin and to end, and much longer than
         a meeting. The columns of a row are in registers.
         """
-        b = own.contiguous().numpy()
+        b = np.ascontiguousarray(own)
         indptr, indices, weights, scale, measure = self._matrix(b.dtype)
         n, width = b.shape
         token = lanes(8 if width > 16 else max(2, 1 << (width - 1).bit_length()))
@@ -306,7 +297,7 @@ class NumbaSolves(Solves):
         states = np.zeros((4, n * stride), b.dtype)
         value = states[0].reshape(n, stride)[:, :width]
         if start is not None:
-            value[:] = start.numpy()
+            value[:] = start
         threads = min(usable_threads(), 1 + len(indices) * width // _WORK)
         partial, sums = np.zeros((-(-n // BLOCK), 3, stride)), np.zeros((2, width))
         share, products = shares(indptr, threads, BLOCK), np.zeros(threads, np.int64)
@@ -320,13 +311,18 @@ class NumbaSolves(Solves):
         with closing(Team(threads)) as team:
             team.run(solve)
         norms = np.sqrt(sums)
-        return Solved(torch.from_numpy(np.ascontiguousarray(value)), int(products[0]), norms[0], norms[1])
+        return Solved(np.ascontiguousarray(value), int(products[0]), norms[0], norms[1])
 
-    def residual(self, own: Tensor, state: Tensor) -> Tensor:
+    def residual(self, own: Values, state: Values) -> Values:
         return accurate_residual(self.system, own, state)
 
-    def norms(self, values: Tensor) -> NDArray[np.float64]:
-        return column_norms(self.system, values).numpy()
+    def norms(self, values: Values) -> NDArray[np.float64]:
+        wide, measure = values.astype(np.float64, copy=False), self.system.measure[:, None]
+        with quiet():
+            if self.system.norm == "euclidean":
+                return np.sqrt((wide * wide * measure).sum(axis=0))
+            sizes = np.abs(wide) * measure
+            return sizes.max(axis=0) if self.system.norm == "max" else sizes.sum(axis=0)
 
     def _matrix(self, dtype: np.dtype[Any]) -> tuple[NDArray[Any], ...]:
         """Return structure, weights and (1 - alpha) S in a float type, and the measure."""

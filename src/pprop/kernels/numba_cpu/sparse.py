@@ -6,18 +6,20 @@ from functools import cache, cached_property
 from typing import Any, final
 
 import numpy as np
-import torch
 from numba import prange
+from numpy.typing import NDArray
 from scipy import sparse
-from torch import Tensor
 
 from pprop.graph import Transition
 from pprop.kernels.contract import FeatureProduct, Sides, StepPropagation
-from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel
+from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel, quiet
+from pprop.kernels.numba_cpu.arena import aligned
 from pprop.kernels.numba_cpu.bits import NO_WORDS, KeepWords
 from pprop.kernels.random_bits import EDGES, FEATURES, Draw, law_of
 
 _PLAIN, _STEP, _ADJOINT = 0, 1, 2
+
+Values = NDArray[Any]
 
 
 @cache
@@ -86,16 +88,17 @@ class NumbaFeatures(FeatureProduct):
     def _words(self) -> KeepWords:
         return KeepWords(FEATURES, *(self._side(side)[:2] for side in (0, 1)))
 
-    def apply(self, side: int, operand: Tensor, draw: Draw | None) -> Tensor:
+    def apply(self, side: int, operand: Values, draw: Draw | None) -> Values:
         indptr, indices, values = self._side(side)
-        out = torch.empty(len(operand), len(indptr) - 1, operand.shape[2], dtype=operand.dtype)
+        array = np.ascontiguousarray(operand)
+        out = aligned((len(array), len(indptr) - 1, array.shape[2]), array.dtype)
         words, bit, scale = (NO_WORDS, 0, 1.0) if draw is None else self._words.at(draw, side)
-        array = operand.contiguous().numpy()
-        values = values.astype(array.dtype, copy=False)
-        if draw is not None:
-            values = values * array.dtype.type(scale)
+        with quiet():
+            values = values.astype(array.dtype, copy=False)
+            if draw is not None:
+                values = values * array.dtype.type(scale)
         none, run_product = np.empty((1, 0), array.dtype), product(operand.shape[2])
-        run_product(indptr, indices, values, words, bit, array, _PLAIN, none, none, array, out.numpy())
+        run_product(indptr, indices, values, words, bit, array, _PLAIN, none, none, array, out)
         return out
 
 
@@ -110,46 +113,48 @@ class NumbaSteps(StepPropagation):
     exchanged, y = S_r g, and collects dH = alpha (g_1 + ... + g_K) + g_0 on the way.
     """
 
-    def __init__(self, transition: Transition, alpha: float | Tensor, steps: int) -> None:
+    def __init__(self, transition: Transition, alpha: float | Values, steps: int) -> None:
         self.alpha, self._steps = alpha, steps
         self._sides = (transition, transition.transpose)
         self._words = KeepWords(EDGES, *((side.indptr, side.indices) for side in self._sides))
 
-    def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
-        start = predictions.contiguous()
+    def forward(self, predictions: Values, draw: Draw | None) -> Values:
+        start = np.ascontiguousarray(predictions)
         if self._steps == 0:
-            return start.clone()
-        matrix, a, arrived, columns, state = self._begin(0, start, draw)
-        spare, run_product = torch.empty_like(state), product(start.shape[2])
-        for step in range(self._steps):
-            words, bit, _ = self._words.at(draw, 0, step, self._steps)
-            factor = np.ones_like(columns) if step == self._steps - 1 else columns
-            scales = arrived * factor, a * factor
-            run_product(*matrix, words, bit, state.numpy(), _STEP, *scales, start.numpy(), spare.numpy())
-            state, spare = spare, state
+            return start.copy()
+        with quiet():
+            matrix, a, arrived, columns, state = self._begin(0, start, draw)
+            spare, run_product = aligned(state.shape, state.dtype), product(start.shape[2])
+            for step in range(self._steps):
+                words, bit, _ = self._words.at(draw, 0, step, self._steps)
+                factor = np.ones_like(columns) if step == self._steps - 1 else columns
+                run_product(*matrix, words, bit, state, _STEP, arrived * factor, a * factor, start, spare)
+                state, spare = spare, state
         return state
 
-    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
-        gradient = gradient.contiguous()
+    def adjoint(self, gradient: Values, draw: Draw | None) -> Values:
+        gradient = np.ascontiguousarray(gradient)
         if self._steps == 0:
-            return gradient.clone()
-        matrix, a, arrived, columns, state = self._begin(1, gradient, draw)
-        spare, total = torch.empty_like(state), gradient * torch.from_numpy(a)[:, :, None]
-        run_product = product(gradient.shape[2])
-        for step in reversed(range(self._steps)):
-            words, bit, _ = self._words.at(draw, 1, step, self._steps)
-            scales = arrived * columns, arrived * a if step > 0 else arrived
-            run_product(*matrix, words, bit, state.numpy(), _ADJOINT, *scales, total.numpy(), spare.numpy())
-            state, spare = spare, state
+            return gradient.copy()
+        with quiet():
+            matrix, a, arrived, columns, state = self._begin(1, gradient, draw)
+            spare, total = aligned(state.shape, state.dtype), aligned(state.shape, state.dtype)
+            np.multiply(gradient, a[:, :, None], out=total)
+            run_product = product(gradient.shape[2])
+            for step in reversed(range(self._steps)):
+                words, bit, _ = self._words.at(draw, 1, step, self._steps)
+                scales = arrived * columns, arrived * a if step > 0 else arrived
+                run_product(*matrix, words, bit, state, _ADJOINT, *scales, total, spare)
+                state, spare = spare, state
         return total
 
-    def _begin(self, which: int, start: Tensor, draw: Draw | None) -> tuple[Any, Any, Any, Any, Tensor]:
+    def _begin(self, which: int, start: Values, draw: Draw | None) -> tuple[Any, Any, Any, Any, Values]:
         """Return A or its transpose, alpha (R, 1) or (1, 1), (1 - alpha) S_r over the keep probability (R, n) or (1, n),
         S_c (n,), and the first scaled state.
         """
-        side, dtype = self._sides[which], start.numpy().dtype
+        side, dtype = self._sides[which], start.dtype
         weights = np.empty(0, dtype) if side.weights is None else side.weights.astype(dtype)
         a, columns = np.asarray(self.alpha, dtype).reshape(-1, 1), side.column_scale.astype(dtype)
         keep = dtype.type(law_of(draw).scale)
-        state = (start * torch.from_numpy(columns)[:, None]).contiguous()
+        state = np.multiply(start, columns[:, None], out=aligned(start.shape, dtype))
         return (side.indptr, side.indices, weights), a, (1 - a) * keep * side.row_scale.astype(dtype), columns, state

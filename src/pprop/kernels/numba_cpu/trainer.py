@@ -10,9 +10,7 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from pprop.kernels.numba_cpu import fused_network
 from pprop.kernels.numba_cpu.dense import loss_of_run
@@ -68,12 +66,12 @@ class _Run:
 
     def __init__(self, shared: _Shared, spec: TrainerSpec, run: int, threads: int) -> None:
         self._shared, self._rate, self._penalty = shared, spec.rate, np.float32(spec.penalty)
-        self._epoch, self._seed = 0, np.uint64(spec.seeds[run].item() % 2**64)
+        self._epoch, self._seed = 0, np.uint64(int(spec.seeds[run]) % 2**64)
         self._crew = crew = Crew(Team(threads))
         lanes_c, blocks = shared.c_lanes, shared.c_blocks
         self._readout = shared.readout(shared.propagation, spec, run, self._seed, crew, lanes_c, blocks)
         self._tokens = Tokens(lanes(shared.h_lanes), lanes(shared.c_lanes))
-        self._allocate(*(tensor[run].numpy() for tensor in spec.weights))
+        self._allocate(*(array[run] for array in spec.weights))
         X, rest = shared.features, (shared.law, self._seed, crew, self._weights, self._tokens)
         self._first = DenseFirst(X, *rest) if isinstance(X, RowsInMemory) else SparseFirst(X, *rest)
         self.values = np.zeros(3, np.float32)
@@ -191,20 +189,20 @@ class NumbaTrainer(Trainer):
         with _quiet():
             return [_Run(self._shared, self._spec, run, threads) for run in self._places]
 
-    def epoch(self) -> Tensor:
+    def epoch(self) -> NDArray[np.float32]:
         runs = self._runs
         with _quiet():
             for slot, run in enumerate(runs):
                 self._values[:, slot] = run.epoch()
-        return torch.from_numpy(self._values)
+        return self._values
 
-    def weights(self) -> list[Tensor]:
+    def weights(self) -> list[NDArray[np.float32]]:
         pairs = [run.weights() for run in self._runs]
         if len(pairs) == 1:
-            return [torch.from_numpy(w)[None] for w in pairs[0]]
-        return [torch.from_numpy(np.stack(layer)) for layer in zip(*pairs, strict=True)]
+            return [w[None] for w in pairs[0]]
+        return [np.stack(layer) for layer in zip(*pairs, strict=True)]
 
-    def keep(self, slots: Tensor) -> None:
+    def keep(self, slots: NDArray[np.int64]) -> None:
         kept = set(slots.tolist())
         for slot, run in enumerate(self._runs):
             if slot not in kept:

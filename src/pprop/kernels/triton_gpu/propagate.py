@@ -89,7 +89,8 @@ class StepsPropagation(Propagation):
     def __init__(self, spec: TrainerSpec, steps: PropagateSteps, shape: Shape, tuning: Tuning) -> None:
         super().__init__(spec, shape)
         runs, device, row = self._runs, self._device, shape.row
-        self._steps, alphas = steps.steps, steps.alphas(runs).to(device).contiguous()
+        alphas = torch.as_tensor(steps.alpha, dtype=torch.float64).float().expand(runs).to(device).contiguous()
+        self._steps = steps.steps
         alpha = alphas if isinstance(steps.alpha, Tensor) else steps.alpha
         self._forth, self._back = (
             PlannedSteps(
