@@ -62,6 +62,8 @@ ONLY_IN = {
 }
 # A package that these layers do not import.
 NEVER_IN = {"torch": {"graph", "datasets"}}
+# A package that these folders inside a layer do not import.
+NEVER_IN_FOLDER = {"torch": {"kernels/numba_cpu"}}
 # Except in this module: the Data that it makes consists of tensors.
 EXCEPT = {"torch": {"graph/convert/pyg.py"}}
 
@@ -161,9 +163,13 @@ def faults(root: Path) -> list[str]:
         if ast.get_docstring(tree) is None:
             found.append(f"{name}: the module has no docstring")
         for line, module in imported(root, file, tree):
-            allowed = str(name.as_posix()) in EXCEPT.get(module, ())
-            if not allowed and (fault := import_fault(layer, module, root)):
+            if str(name.as_posix()) in EXCEPT.get(module, ()):
+                continue
+            package, folder = module.partition(".")[0], name.parent.as_posix()
+            if fault := import_fault(layer, module, root):
                 found.append(f"{name}:{line}: {fault}")
+            elif folder in NEVER_IN_FOLDER.get(package, ()):
+                found.append(f"{name}:{line}: imports {package}, which {folder} does without")
     return found
 
 
@@ -233,6 +239,12 @@ def test_a_forbidden_import_is_named_with_its_line(package: Path, code: str, fau
     assert faults(package) == [f"graph/bad.py:{line}: {fault}"]
 
 
+def test_a_package_that_a_folder_does_without_is_named(package: Path):
+    (package / "kernels" / "numba_cpu").mkdir()
+    (package / "kernels" / "numba_cpu" / "bad.py").write_text('"""A docstring."""\nimport torch\n', encoding="utf-8")
+    assert faults(package) == ["kernels/numba_cpu/bad.py:2: imports torch, which kernels/numba_cpu does without"]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "fault"),
     [
@@ -279,3 +291,23 @@ def test_importing_the_package_loads_nothing_heavy():
 
 def test_the_check_for_heavy_imports_sees_one():
     assert loaded_by("import scipy", {"scipy", "torch"}) == {"scipy"}
+
+
+KERNELS_ON_ARRAYS = """
+import numpy as np, scipy.sparse as sp
+from pprop.graph import Graph, transition_matrix
+from pprop.kernels import Draw, choose_backend
+path = transition_matrix(Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))))
+kernels = choose_backend("numba", "cpu", "example").own_kernels
+H = np.eye(5, dtype=np.float32)[None]
+draw = Draw(np.array([7]), 0, 0.5)
+steps = kernels.steps(path, 0.1, 3)
+Z = steps.forward(H, draw)
+assert np.allclose((Z * H).sum(), (H * steps.adjoint(H, draw)).sum())  # <T H, H> = <H, T^T H>
+loss, right, gradient = kernels.cross_entropy(Z, np.array([[0, 1, 2, 3, 4]]))
+assert type(Z) is type(loss) is type(gradient) is np.ndarray
+"""
+
+
+def test_kernels_of_the_cpu_compute_without_torch():
+    assert loaded_by(KERNELS_ON_ARRAYS, {"numba", "torch"}) == {"numba"}
