@@ -32,7 +32,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ),
     ("settings",),
     ("graph",),
-    ("datasets",),
+    ("datasets", "scoring"),
     ("kernels",),
     ("propagation",),
     ("models",),
@@ -61,7 +61,7 @@ ONLY_IN = {
     "uvicorn": {"serve"},
 }
 # A package that these layers do not import.
-NEVER_IN = {"torch": {"graph", "datasets"}}
+NEVER_IN = {"torch": {"graph", "datasets", "scoring"}}
 # A package that these folders inside a layer do not import.
 NEVER_IN_FOLDER = {"torch": {"kernels/numba_cpu"}}
 # Except in this module: the Data that it makes consists of tensors.
