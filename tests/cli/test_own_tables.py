@@ -262,21 +262,43 @@ def test_many_numbers_are_classes_only_where_an_option_says_so(pprop_here, tmp_p
     assert pprop_here("predict", "model", "--out", "r.csv").code == 0
 
 
-def test_numbers_that_may_be_scores_are_classes_and_a_line_says_so(pprop_here, tmp_path: Path):
+@pytest.mark.parametrize("model", ["label-propagation", "appnp"])
+def test_scores_of_a_few_labels_each_are_classes_only_where_an_option_says_so(pprop_here, tmp_path: Path, model: str):
     write_rows(tmp_path / "edges.csv", ("source", "target"), [(k, (k + 47) % 120) for k in range(120)])
-    write_rows(tmp_path / "nodes.csv", ("id", "points", "floor"), [(k, k % 47, k % 7) for k in range(120)])
+    write_rows(tmp_path / "nodes.csv", ("id", "points", "age"), [(k, 3 * (k % 47), k % 7) for k in range(120)])
+    tables = ("edges.csv", "--nodes", "nodes.csv", "--label-column", "points")
+    refused = pprop_here("train", *tables, "--model", model, *QUICK[2:], "--out", "model")
+    assert refused.code == 3
+    told = (
+        "--label-column must be a column with one class for each node. Got 47 different numbers for 120 labels under 'points' "
+        "of 'nodes.csv'. pprop predicts classes, not quantities: divide the numbers into a few ranges, or name another "
+        "column. Each value is a class nevertheless if you say so. Add: --label-kind category"
+    )
+    assert sentence(refused) == f"pprop train: {told}"
+    assert not (tmp_path / "model").exists()
+    assert told in pprop_here("data", "check", *tables).out
+    assert sentence(pprop_here("build", *tables, "--out", "graph")) == f"pprop build: {told}"
+    assert sentence(pprop_here("tune", *tables, "--out", "tuned")) == f"pprop tune: {told}"
+    insisted = pprop_here("train", *tables, *QUICK, "--no-baselines", "--label-kind", "category", "--json")
+    assert len(insisted.record["classes"]) == 47
+    assert "are read as classes" not in insisted.err
+
+
+def test_numbers_that_may_measure_something_are_classes_and_a_line_says_so(pprop_here, tmp_path: Path):
+    write_rows(tmp_path / "edges.csv", ("source", "target"), [(k, (k + 47) % 120) for k in range(120)])
+    rows = [(k, k % 12, k % 47 % 7) if k < 48 else (k, "", k % 7) for k in range(120)]
+    write_rows(tmp_path / "nodes.csv", ("id", "month", "floor"), rows)
     train = ("train", "edges.csv", "--nodes", "nodes.csv", *QUICK, "--no-baselines", "--label-column")
     told = (
-        "The 47 different numbers under 'points' of 'nodes.csv' are read as classes, and most have fewer than 5 labels. "
+        "The 12 different numbers under 'month' of 'nodes.csv' are read as classes, and most have fewer than 5 labels. "
         "If they measure something, divide them into a few ranges, or name another column. "
         "If they are codes of classes, add: --label-kind category\n"
     )
-    assert f"Warning: {told}" in pprop_here(*train, "points").err
+    assert f"Warning: {told}" in pprop_here(*train, "month").err
     assert (
-        told.rstrip()
-        in pprop_here("data", "check", "edges.csv", "--nodes", "nodes.csv", "--label-column", "points").out
+        told.rstrip() in pprop_here("data", "check", "edges.csv", "--nodes", "nodes.csv", "--label-column", "month").out
     )
-    assert "are read as classes" not in pprop_here(*train, "points", "--label-kind", "category").err
+    assert "are read as classes" not in pprop_here(*train, "month", "--label-kind", "category").err
     assert "are read as classes" not in pprop_here(*train, "floor").err
 
 

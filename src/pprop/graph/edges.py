@@ -61,8 +61,8 @@ def read_edges(
         Column of the node table with distinct ids.
     label_column
         Column of the node table with the class of each node. The classes are sorted by name, or by value where all are
-        integers. None for a graph without labels. What looks like a quantity is refused: numbers that are not whole, or
-        more than 50 different numbers.
+        integers. None for a graph without labels. What looks like a quantity is refused: numbers that are not whole, more
+        than 50 different numbers, or more than 20 of which most have fewer than five labels.
     label_kind
         ``"category"``: each distinct value under `label_column` is a class, also where it looks like a quantity, a list
         of tags or a text.

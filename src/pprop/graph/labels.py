@@ -6,8 +6,8 @@ Whole numbers as labels
 -----------------------
 The cells of a column may be codes of classes or measurements, such as scores and ages, and nothing but their number tells
 these apart: both may begin at 0 or 1 and leave no number out. Most codes are fewer than twenty, such as 0 and 1 or 1 to 7,
-and have several labels each. So with more than `MANY` different numbers, or with more than `FEW` that have fewer than two
-labels each, a column is refused. With more than `FEW`, or with more than `SOME` of which most have fewer than `HANDFUL`
+and have several labels each. So with more than `MANY` different numbers, or with more than `FEW` of which most have fewer than
+`HANDFUL` labels, a column is refused. With more than `FEW`, or with more than `SOME` of which most have fewer than `HANDFUL`
 labels, it is read as classes, with a warning.
 
 An array of integers is one of class codes by the contract of the functions that take it, and graphs of 40 or 70 classes are
@@ -64,17 +64,17 @@ def doubt_of_numbers(counts: NDArray[np.int64], *, codes: bool) -> Doubt:
 
     Examples
     --------
-    >>> seven, scores, ages = np.full(7, 3), np.full(47, 3), np.full(80, 40)
-    >>> [doubt_of_numbers(counts, codes=False) for counts in (seven, scores, ages)]
-    ['none', 'perhaps', 'surely']
-    >>> [doubt_of_numbers(counts, codes=True) for counts in (seven, scores, ages)]
-    ['none', 'perhaps', 'none']
+    >>> seven, months, scores, ages = np.full(7, 3), np.full(12, 3), np.full(47, 3), np.full(80, 40)
+    >>> [doubt_of_numbers(counts, codes=False) for counts in (seven, months, scores, ages)]
+    ['none', 'perhaps', 'surely', 'surely']
+    >>> [doubt_of_numbers(counts, codes=True) for counts in (seven, months, scores, ages)]
+    ['none', 'none', 'perhaps', 'none']
     """
     n, distinct = len(counts), nearly_distinct(len(counts), int(counts.sum()))
     rare = bool(n) and float(np.median(counts)) < HANDFUL
     if codes:
         return "surely" if n > MANY and distinct else "perhaps" if n > FEW and rare else "none"
-    return "surely" if n > MANY or distinct else "perhaps" if n > FEW or (n > SOME and rare) else "none"
+    return "surely" if n > MANY or (n > FEW and rare) else "perhaps" if n > FEW or (n > SOME and rare) else "none"
 
 
 def check_codes(

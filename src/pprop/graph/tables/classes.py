@@ -20,6 +20,7 @@ from pprop._validate import describe, reject
 from pprop.graph.features.columns import is_list
 from pprop.graph.labels import (
     HANDFUL,
+    MANY,
     MISSING_LABELS,
     LabelKind,
     alike_classes,
@@ -78,8 +79,8 @@ def read_labels(
     Raises
     ------
     InputError
-        These are no classes: numbers that are not whole, more than 50 different numbers, nearly as many values as
-        labels, several tags in a cell.
+        These are no classes: numbers that are not whole, more than 50 different numbers, more than 20 of which most have
+        fewer than five labels, nearly as many values as labels, several tags in a cell.
 
     Warns
     -----
@@ -206,7 +207,7 @@ def _check_numbers(table: DataTable, column: str, names: list[str], counts: NDAr
         if broken:
             _refuse(table, column, f"numbers that are not whole, such as {broken[0]},", QUANTITIES)
     doubt, rows = doubt_of_numbers(counts, codes=False) if numeric else "none", int(counts.sum())
-    if doubt == "surely":
+    if doubt == "surely" and (whole or len(names) > MANY):  # few labels of each mean nothing where numbers are padded
         _refuse(table, column, f"{len(names):,} different numbers for {rows:,} labels", QUANTITIES)
     if nearly_distinct(len(names), rows):
         remedy = Remedy("Name the column with the classes. Each value is a class if you say so.", settings=INSIST)
