@@ -13,6 +13,7 @@ from pprop.kernels import BACKENDS, Draw
 from pprop.kernels.contract import LARGE_ENTRIES
 from pprop.kernels.numba_cpu import backend as numba_backend
 from pprop.kernels.numba_cpu.large_steps import LargeSteps
+from pprop.kernels.tensors import TensorSteps
 
 
 @pytest.fixture
@@ -27,6 +28,7 @@ def test_a_large_graph_takes_the_kernels_for_large_graphs(monkeypatch, random_tr
     kernels = next(b for b in BACKENDS if b.name == "numba").kernels
     reference = next(b for b in BACKENDS if b.name == "reference").kernels.steps(random_transition, 0.1, 5)
     steps = kernels.steps(random_transition, 0.1, 5)
+    assert isinstance(steps, TensorSteps)
     assert isinstance(steps.own, LargeSteps)
     H = torch.randn(3, 400, 7, dtype=torch.float64)
     draw = Draw(torch.tensor([1, 2, 3]), 4, 0.5)
@@ -40,4 +42,6 @@ def test_a_large_graph_takes_the_kernels_for_large_graphs(monkeypatch, random_tr
 def test_a_small_graph_and_no_steps_do_not(random_transition):
     kernels = next(b for b in BACKENDS if b.name == "numba").kernels
     assert len(random_transition.indices) < LARGE_ENTRIES
-    assert not isinstance(kernels.steps(random_transition, 0.1, 5).own, LargeSteps)
+    steps = kernels.steps(random_transition, 0.1, 5)
+    assert isinstance(steps, TensorSteps)
+    assert not isinstance(steps.own, LargeSteps)
