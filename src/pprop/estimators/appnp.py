@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from typing import Any, final
 
 import numpy as np
@@ -14,8 +15,9 @@ from pprop._validate import reject
 from pprop.estimators.fitted import AnyModel, Learned
 from pprop.estimators.learning import TrainedClassifier
 from pprop.estimators.options import train_options, warn_unfinished
-from pprop.estimators.parameters import NEIGHBOURS, MatrixParameters, PredictorParameters, parameters
+from pprop.estimators.parameters import GRAPH, NEIGHBOURS, PREDICTOR, RANDOM_STATE, ModuleOrFactory, parameters
 from pprop.estimators.reading import FitData
+from pprop.graph import Graph
 from pprop.models import APPNP, MLP, PPNP, Model, SolvedPPNP
 from pprop.propagation.certificate import least_error
 from pprop.propagation.tolerance import TOLERANCE_SOLVERS, check_solver
@@ -27,7 +29,7 @@ from pprop.training.train import train_alphas
 
 @final
 @parameters
-class APPNPClassifier(TrainedClassifier, MatrixParameters, PredictorParameters):
+class APPNPClassifier(TrainedClassifier):
     """The paper's APPNP as a scikit-learn classifier: a network on each node, then K power steps over the graph.
 
     Samples are nodes: wherever scikit-learn says X, give positions of nodes in `graph`, shape (m,) or (m, 1).
@@ -73,10 +75,32 @@ class APPNPClassifier(TrainedClassifier, MatrixParameters, PredictorParameters):
 
     _kind = staticmethod(APPNP)
 
+    graph: Graph = field(kw_only=False, metadata={"setting": GRAPH})
     alpha: float | None = settings.TELEPORT.field()
     steps: int = settings.STEPS.field()
     propagation_dropout: float | None = settings.SAME_DROPOUT.field()
     neighbours: int | None = NEIGHBOURS.field()
+    normalization: str = settings.NORMALIZATION.field()
+    self_loops: bool = settings.SELF_LOOPS.field()
+    hidden: int | Sequence[int] = settings.HIDDEN.field()
+    dropout: float = settings.DROPOUT.field()
+    penalty: float = settings.PENALTY.field()
+    bias: bool | str = settings.BIAS.field()
+    first_layer: str = settings.FIRST_LAYER.field()
+    predictor: ModuleOrFactory | None = PREDICTOR.field()
+    mixed_precision: bool = settings.MIXED_PRECISION.field()
+    block_nodes: int | None = settings.BLOCK_NODES.field()
+    learning_rate: float = settings.LEARNING_RATE.field()
+    patience: int = settings.PATIENCE.field()
+    max_epochs: int = settings.MAX_EPOCHS.field()
+    criterion: str = settings.CRITERION.field()
+    class_weight: str | Mapping[Any, float] | None = settings.CLASS_WEIGHT.field()
+    scaling: str = settings.SCALING.field()
+    stopping: float | None = settings.OPTIONAL_STOPPING.field()
+    random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
+    backend: str = settings.BACKEND.field()
+    device: str = settings.DEVICE.field()
+    verbose: int = settings.VERBOSE.field()
 
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
         if values["neighbours"] is None:
@@ -95,7 +119,7 @@ class APPNPClassifier(TrainedClassifier, MatrixParameters, PredictorParameters):
 
 @final
 @parameters
-class APPNPClassifierCV(TrainedClassifier, MatrixParameters, PredictorParameters):
+class APPNPClassifierCV(TrainedClassifier):
     """`APPNPClassifier` with the teleport probability chosen by the stopping nodes.
 
     One run per alpha, or several, are trained together, with the same nodes and, run by run, the same initial weights
@@ -136,10 +160,32 @@ class APPNPClassifierCV(TrainedClassifier, MatrixParameters, PredictorParameters
     _kind = staticmethod(APPNP)
     _stopping_nodes_also = "stopping nodes choose alpha"
 
+    graph: Graph = field(kw_only=False, metadata={"setting": GRAPH})
     alphas: Sequence[float] | NDArray[np.floating[Any]] = settings.ALPHAS.field()
     n_runs: int = settings.N_RUNS.field()
     steps: int = settings.STEPS.field()
     propagation_dropout: float | None = settings.SAME_DROPOUT.field()
+    normalization: str = settings.NORMALIZATION.field()
+    self_loops: bool = settings.SELF_LOOPS.field()
+    hidden: int | Sequence[int] = settings.HIDDEN.field()
+    dropout: float = settings.DROPOUT.field()
+    penalty: float = settings.PENALTY.field()
+    bias: bool | str = settings.BIAS.field()
+    first_layer: str = settings.FIRST_LAYER.field()
+    predictor: ModuleOrFactory | None = PREDICTOR.field()
+    mixed_precision: bool = settings.MIXED_PRECISION.field()
+    block_nodes: int | None = settings.BLOCK_NODES.field()
+    learning_rate: float = settings.LEARNING_RATE.field()
+    patience: int = settings.PATIENCE.field()
+    max_epochs: int = settings.MAX_EPOCHS.field()
+    criterion: str = settings.CRITERION.field()
+    class_weight: str | Mapping[Any, float] | None = settings.CLASS_WEIGHT.field()
+    scaling: str = settings.SCALING.field()
+    stopping: float | None = settings.OPTIONAL_STOPPING.field()
+    random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
+    backend: str = settings.BACKEND.field()
+    device: str = settings.DEVICE.field()
+    verbose: int = settings.VERBOSE.field()
 
     def _checked(self) -> dict[str, Any]:
         values = super()._checked()
@@ -163,7 +209,7 @@ class APPNPClassifierCV(TrainedClassifier, MatrixParameters, PredictorParameters
 
 @final
 @parameters
-class PPNPClassifier(TrainedClassifier, MatrixParameters, PredictorParameters):
+class PPNPClassifier(TrainedClassifier):
     """The paper's PPNP as a scikit-learn classifier: a network on each node, then exact personalized PageRank.
 
     Samples are nodes, as in `APPNPClassifier`, which also lists the attributes; `alpha` is in (0, 1], and there are no
@@ -181,8 +227,30 @@ class PPNPClassifier(TrainedClassifier, MatrixParameters, PredictorParameters):
 
     _kind = staticmethod(PPNP)
 
+    graph: Graph = field(kw_only=False, metadata={"setting": GRAPH})
     alpha: float | None = settings.POSITIVE_TELEPORT.field()
     propagation_dropout: float | None = settings.SAME_DROPOUT.field()
+    normalization: str = settings.NORMALIZATION.field()
+    self_loops: bool = settings.SELF_LOOPS.field()
+    hidden: int | Sequence[int] = settings.HIDDEN.field()
+    dropout: float = settings.DROPOUT.field()
+    penalty: float = settings.PENALTY.field()
+    bias: bool | str = settings.BIAS.field()
+    first_layer: str = settings.FIRST_LAYER.field()
+    predictor: ModuleOrFactory | None = PREDICTOR.field()
+    mixed_precision: bool = settings.MIXED_PRECISION.field()
+    block_nodes: int | None = settings.BLOCK_NODES.field()
+    learning_rate: float = settings.LEARNING_RATE.field()
+    patience: int = settings.PATIENCE.field()
+    max_epochs: int = settings.MAX_EPOCHS.field()
+    criterion: str = settings.CRITERION.field()
+    class_weight: str | Mapping[Any, float] | None = settings.CLASS_WEIGHT.field()
+    scaling: str = settings.SCALING.field()
+    stopping: float | None = settings.OPTIONAL_STOPPING.field()
+    random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
+    backend: str = settings.BACKEND.field()
+    device: str = settings.DEVICE.field()
+    verbose: int = settings.VERBOSE.field()
 
 
 def check_tol(tol: float, alpha: float, function: str) -> None:
@@ -194,7 +262,7 @@ def check_tol(tol: float, alpha: float, function: str) -> None:
 
 @final
 @parameters
-class SolvedPPNPClassifier(TrainedClassifier, MatrixParameters):
+class SolvedPPNPClassifier(TrainedClassifier):
     """PPNP that solves for all nodes to a tolerance in every epoch, in place of rows of the PPR matrix.
 
     Samples are nodes, as in `APPNPClassifier`, which also lists the attributes; the model is `pprop.SolvedPPNP`. It is
@@ -211,6 +279,7 @@ class SolvedPPNPClassifier(TrainedClassifier, MatrixParameters):
     array([1, 2])
     """
 
+    graph: Graph = field(kw_only=False, metadata={"setting": GRAPH})
     alpha: float | None = settings.POSITIVE_TELEPORT.field()
     tol: float = settings.TOL.field()
     solver: str = settings.SOLVER.field()
@@ -218,6 +287,19 @@ class SolvedPPNPClassifier(TrainedClassifier, MatrixParameters):
     dropout: float = settings.GCN_DROPOUT.field()
     edge_dropout: float = settings.EDGE_DROPOUT.field()
     penalty: float = settings.PENALTY.field()
+    normalization: str = settings.NORMALIZATION.field()
+    self_loops: bool = settings.SELF_LOOPS.field()
+    learning_rate: float = settings.LEARNING_RATE.field()
+    patience: int = settings.PATIENCE.field()
+    max_epochs: int = settings.MAX_EPOCHS.field()
+    criterion: str = settings.CRITERION.field()
+    class_weight: str | Mapping[Any, float] | None = settings.CLASS_WEIGHT.field()
+    scaling: str = settings.SCALING.field()
+    stopping: float | None = settings.OPTIONAL_STOPPING.field()
+    random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
+    backend: str = settings.BACKEND.field()
+    device: str = settings.DEVICE.field()
+    verbose: int = settings.VERBOSE.field()
 
     def _model(self, values: dict[str, Any]) -> SolvedPPNP:
         kind = TOLERANCE_SOLVERS[values["solver"]]
@@ -233,7 +315,7 @@ class SolvedPPNPClassifier(TrainedClassifier, MatrixParameters):
 
 @final
 @parameters
-class MLPNodeClassifier(TrainedClassifier, PredictorParameters):
+class MLPNodeClassifier(TrainedClassifier):
     """The network alone, which sees the features of each node and no edges.
 
     Samples are nodes, as in `APPNPClassifier`, which also lists the attributes.
@@ -248,3 +330,24 @@ class MLPNodeClassifier(TrainedClassifier, PredictorParameters):
     """
 
     _kind = staticmethod(MLP)
+
+    graph: Graph = field(kw_only=False, metadata={"setting": GRAPH})
+    hidden: int | Sequence[int] = settings.HIDDEN.field()
+    dropout: float = settings.DROPOUT.field()
+    penalty: float = settings.PENALTY.field()
+    bias: bool | str = settings.BIAS.field()
+    first_layer: str = settings.FIRST_LAYER.field()
+    predictor: ModuleOrFactory | None = PREDICTOR.field()
+    mixed_precision: bool = settings.MIXED_PRECISION.field()
+    block_nodes: int | None = settings.BLOCK_NODES.field()
+    learning_rate: float = settings.LEARNING_RATE.field()
+    patience: int = settings.PATIENCE.field()
+    max_epochs: int = settings.MAX_EPOCHS.field()
+    criterion: str = settings.CRITERION.field()
+    class_weight: str | Mapping[Any, float] | None = settings.CLASS_WEIGHT.field()
+    scaling: str = settings.SCALING.field()
+    stopping: float | None = settings.OPTIONAL_STOPPING.field()
+    random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
+    backend: str = settings.BACKEND.field()
+    device: str = settings.DEVICE.field()
+    verbose: int = settings.VERBOSE.field()

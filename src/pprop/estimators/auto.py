@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from types import MappingProxyType
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from pprop.estimators.fitting import NodeFit
 from pprop.estimators.label_propagation import LabelPropagationClassifier
 from pprop.estimators.learning import TrainedClassifier
 from pprop.estimators.node import NodeClassifier
-from pprop.estimators.parameters import GRAPH, MatrixParameters, NetworkParameters, TrainingParameters, parameters
+from pprop.estimators.parameters import GRAPH, RANDOM_STATE, parameters
 from pprop.estimators.reading import Given, class_weights, known_labels, seed_of
 from pprop.estimators.targets import Classes, hold_out
 from pprop.graph import Graph
@@ -44,7 +44,7 @@ CANDIDATES: Mapping[str, tuple[type[NodeClassifier], Mapping[str, Any]]] = Mappi
 
 @final
 @parameters
-class AutoClassifier(NodeFit, TrainingParameters, MatrixParameters, NetworkParameters):
+class AutoClassifier(NodeFit):
     """Tries four classifiers on the labels of `fit`, keeps the one that does best on some of them, and fits it to all.
 
     The four are, the simplest first: ``"label_propagation"`` (`LabelPropagationClassifier`), which reads no features;
@@ -92,6 +92,24 @@ class AutoClassifier(NodeFit, TrainingParameters, MatrixParameters, NetworkParam
     )
     alpha: float | None = settings.TELEPORT.field()
     validation: float = settings.VALIDATION.field()
+    normalization: str = settings.NORMALIZATION.field()
+    self_loops: bool = settings.SELF_LOOPS.field()
+    hidden: int | Sequence[int] = settings.HIDDEN.field()
+    dropout: float = settings.DROPOUT.field()
+    penalty: float = settings.PENALTY.field()
+    bias: bool | str = settings.BIAS.field()
+    first_layer: str = settings.FIRST_LAYER.field()
+    learning_rate: float = settings.LEARNING_RATE.field()
+    patience: int = settings.PATIENCE.field()
+    max_epochs: int = settings.MAX_EPOCHS.field()
+    criterion: str = settings.CRITERION.field()
+    class_weight: str | Mapping[Any, float] | None = settings.CLASS_WEIGHT.field()
+    scaling: str = settings.SCALING.field()
+    stopping: float | None = settings.OPTIONAL_STOPPING.field()
+    random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
+    backend: str = settings.BACKEND.field()
+    device: str = settings.DEVICE.field()
+    verbose: int = settings.VERBOSE.field()
 
     def _fit(self, given: Given, values: dict[str, Any]) -> None:
         name, graph = type(self).__name__, self.graph
@@ -150,7 +168,7 @@ class AutoClassifier(NodeFit, TrainingParameters, MatrixParameters, NetworkParam
 
     def _candidate(self, kind: str, seed: int) -> NodeClassifier:
         make, own = CANDIDATES[kind]
-        names = {field.name for field in dataclasses.fields(make)} - {"stopping", "random_state"}
+        names = {field.name for field in dataclasses.fields(cast("Any", make))} - {"stopping", "random_state"}
         shared = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name in names}
         if issubclass(make, TrainedClassifier):
             shared["random_state"] = seed

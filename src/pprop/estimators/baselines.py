@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from dataclasses import field
 from typing import Any, final
 
 import numpy as np
@@ -12,8 +14,9 @@ from pprop._compiling import compiling
 from pprop._validate import reject
 from pprop.estimators.fitted import AnyModel, Learned, TrainingRecord
 from pprop.estimators.learning import LearningClassifier, TrainedClassifier
-from pprop.estimators.parameters import parameters
+from pprop.estimators.parameters import GRAPH, RANDOM_STATE, parameters
 from pprop.estimators.reading import FitData
+from pprop.graph import Graph
 from pprop.models import GAT, GCN, JK, NGCN
 from pprop.models.feature_propagation import BootstrappedFP, Diffused, diffused_features
 from pprop.training import History
@@ -44,10 +47,22 @@ class GCNClassifier(TrainedClassifier):
 
     _kind = GCN
 
+    graph: Graph = field(kw_only=False, metadata={"setting": GRAPH})
     hidden: int = settings.WIDTH.field()
     dropout: float = settings.GCN_DROPOUT.field()
     matrix_dropout: float = settings.MATRIX_DROPOUT.field()
     penalty: float = settings.GCN_PENALTY.field()
+    learning_rate: float = settings.LEARNING_RATE.field()
+    patience: int = settings.PATIENCE.field()
+    max_epochs: int = settings.MAX_EPOCHS.field()
+    criterion: str = settings.CRITERION.field()
+    class_weight: str | Mapping[Any, float] | None = settings.CLASS_WEIGHT.field()
+    scaling: str = settings.SCALING.field()
+    stopping: float | None = settings.OPTIONAL_STOPPING.field()
+    random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
+    backend: str = settings.BACKEND.field()
+    device: str = settings.DEVICE.field()
+    verbose: int = settings.VERBOSE.field()
 
 
 @final
@@ -74,11 +89,23 @@ class NGCNClassifier(TrainedClassifier):
 
     _kind = NGCN
 
+    graph: Graph = field(kw_only=False, metadata={"setting": GRAPH})
     hidden: int = settings.NGCN_WIDTH.field()
     powers: int = settings.POWERS.field()
     replicas: int = settings.REPLICAS.field()
     dropout: float = settings.NGCN_DROPOUT.field()
     penalty: float = settings.NGCN_PENALTY.field()
+    learning_rate: float = settings.LEARNING_RATE.field()
+    patience: int = settings.PATIENCE.field()
+    max_epochs: int = settings.MAX_EPOCHS.field()
+    criterion: str = settings.CRITERION.field()
+    class_weight: str | Mapping[Any, float] | None = settings.CLASS_WEIGHT.field()
+    scaling: str = settings.SCALING.field()
+    stopping: float | None = settings.OPTIONAL_STOPPING.field()
+    random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
+    backend: str = settings.BACKEND.field()
+    device: str = settings.DEVICE.field()
+    verbose: int = settings.VERBOSE.field()
 
 
 @final
@@ -104,10 +131,22 @@ class GATClassifier(TrainedClassifier):
 
     _kind = GAT
 
+    graph: Graph = field(kw_only=False, metadata={"setting": GRAPH})
     heads: int = settings.HEADS.field()
     units: int = settings.UNITS.field()
     dropout: float = settings.GAT_DROPOUT.field()
     penalty: float = settings.GAT_PENALTY.field()
+    learning_rate: float = settings.LEARNING_RATE.field()
+    patience: int = settings.PATIENCE.field()
+    max_epochs: int = settings.MAX_EPOCHS.field()
+    criterion: str = settings.CRITERION.field()
+    class_weight: str | Mapping[Any, float] | None = settings.CLASS_WEIGHT.field()
+    scaling: str = settings.SCALING.field()
+    stopping: float | None = settings.OPTIONAL_STOPPING.field()
+    random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
+    backend: str = settings.BACKEND.field()
+    device: str = settings.DEVICE.field()
+    verbose: int = settings.VERBOSE.field()
 
 
 @final
@@ -134,10 +173,22 @@ class JKClassifier(TrainedClassifier):
 
     _kind = JK
 
+    graph: Graph = field(kw_only=False, metadata={"setting": GRAPH})
     hidden: int = settings.JK_WIDTH.field()
     layers: int = settings.LAYERS.field()
     dropout: float = settings.JK_DROPOUT.field()
     penalty: float = settings.JK_PENALTY.field()
+    learning_rate: float = settings.LEARNING_RATE.field()
+    patience: int = settings.PATIENCE.field()
+    max_epochs: int = settings.MAX_EPOCHS.field()
+    criterion: str = settings.CRITERION.field()
+    class_weight: str | Mapping[Any, float] | None = settings.CLASS_WEIGHT.field()
+    scaling: str = settings.SCALING.field()
+    stopping: float | None = settings.OPTIONAL_STOPPING.field()
+    random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
+    backend: str = settings.BACKEND.field()
+    device: str = settings.DEVICE.field()
+    verbose: int = settings.VERBOSE.field()
 
 
 @final
@@ -199,6 +250,7 @@ class BootstrappedFPClassifier(LearningClassifier):
     _kind = BootstrappedFP
     _stopping_nodes_also = "stopping nodes choose the round"
 
+    graph: Graph = field(kw_only=False, metadata={"setting": GRAPH})
     alpha: float = settings.FP_ALPHA.field()
     steps: int = settings.FP_STEPS.field()
     rounds: int = settings.FP_ROUNDS.field()
@@ -206,6 +258,10 @@ class BootstrappedFPClassifier(LearningClassifier):
     C: float = settings.INVERSE_PENALTY.field()
     self_loops: bool = settings.SELF_LOOPS.field()
     reading: str = settings.FP_READING.field()
+    scaling: str = settings.SCALING.field()
+    stopping: float | None = settings.OPTIONAL_STOPPING.field()
+    random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
+    verbose: int = settings.VERBOSE.field()
 
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
         assert isinstance(model, BootstrappedFP)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from typing import Any, final
 
 import numpy as np
@@ -17,7 +17,7 @@ from pprop._validate import describe, reject
 from pprop.estimators.fitted import AnyModel, Learned, TrainingRecord, Weights, named_weights
 from pprop.estimators.learning import TrainedClassifier
 from pprop.estimators.options import train_options, warn_unfinished
-from pprop.estimators.parameters import MatrixParameters, NetworkParameters, parameters
+from pprop.estimators.parameters import GRAPH, RANDOM_STATE, parameters
 from pprop.estimators.reading import FitData
 from pprop.graph import Graph
 from pprop.models import APPNP
@@ -29,7 +29,7 @@ from pprop.training.votes import member_splits, scores, vote_errors
 
 @final
 @parameters
-class APPNPEnsembleClassifier(TrainedClassifier, MatrixParameters, NetworkParameters):
+class APPNPEnsembleClassifier(TrainedClassifier):
     """Several runs of APPNP that vote, and then learn from the votes they are most certain of.
 
     The probabilities of a node are the mean over the members. After the first round, the most certain nodes of each
@@ -95,6 +95,7 @@ class APPNPEnsembleClassifier(TrainedClassifier, MatrixParameters, NetworkParame
 
     _stopping_nodes_also = "stopping nodes judge the members"
 
+    graph: Graph = field(kw_only=False, metadata={"setting": GRAPH})
     members: int = settings.MEMBERS.field()
     rounds: int = settings.ROUNDS.field()
     share: float = settings.SHARE.field()
@@ -104,6 +105,24 @@ class APPNPEnsembleClassifier(TrainedClassifier, MatrixParameters, NetworkParame
     alpha: float | Sequence[float] | NDArray[np.floating[Any]] | None = settings.ENSEMBLE_ALPHA.field()
     steps: int = settings.STEPS.field()
     propagation_dropout: float | None = settings.SAME_DROPOUT.field()
+    normalization: str = settings.NORMALIZATION.field()
+    self_loops: bool = settings.SELF_LOOPS.field()
+    hidden: int | Sequence[int] = settings.HIDDEN.field()
+    dropout: float = settings.DROPOUT.field()
+    penalty: float = settings.PENALTY.field()
+    bias: bool | str = settings.BIAS.field()
+    first_layer: str = settings.FIRST_LAYER.field()
+    learning_rate: float = settings.LEARNING_RATE.field()
+    patience: int = settings.PATIENCE.field()
+    max_epochs: int = settings.MAX_EPOCHS.field()
+    criterion: str = settings.CRITERION.field()
+    class_weight: str | Mapping[Any, float] | None = settings.CLASS_WEIGHT.field()
+    scaling: str = settings.SCALING.field()
+    stopping: float | None = settings.OPTIONAL_STOPPING.field()
+    random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
+    backend: str = settings.BACKEND.field()
+    device: str = settings.DEVICE.field()
+    verbose: int = settings.VERBOSE.field()
 
     def _checked(self) -> dict[str, Any]:
         values = super()._checked()

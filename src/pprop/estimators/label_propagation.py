@@ -18,7 +18,7 @@ from pprop._validate import describe, reject
 from pprop.estimators.explanation import AGREE, NodeSum, check_agreement
 from pprop.estimators.fitted import TrainingRecord, Weights
 from pprop.estimators.node import NodeClassifier
-from pprop.estimators.parameters import GRAPH, MatrixParameters, parameters
+from pprop.estimators.parameters import GRAPH, parameters
 from pprop.estimators.reading import FitData, Given, class_weights
 from pprop.graph import Graph
 from pprop.models.label_propagation import LabelPropagation
@@ -29,7 +29,7 @@ from pprop.training import History
 
 @final
 @parameters
-class LabelPropagationClassifier(NodeClassifier, MatrixParameters):
+class LabelPropagationClassifier(NodeClassifier):
     """Labels spread over the graph by personalized PageRank. Features are not read, and nothing is trained.
 
         Z = (1 - alpha) T Z + alpha Y,    Y_ik = 1 where node i is known to be of class k, else 0,
@@ -80,6 +80,8 @@ class LabelPropagationClassifier(NodeClassifier, MatrixParameters):
     steps: int = settings.LABEL_STEPS.field()
     class_weight: str | Mapping[Any, float] | None = settings.CLASS_WEIGHT.field()
     backend: str = settings.BACKEND.field()
+    normalization: str = settings.NORMALIZATION.field()
+    self_loops: bool = settings.SELF_LOOPS.field()
 
     def _fit(self, given: Given, values: dict[str, Any]) -> None:
         begin, compiled = time.perf_counter(), compiling.seconds

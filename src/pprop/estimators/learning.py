@@ -10,14 +10,15 @@ import numpy as np
 from pprop.estimators.fitted import AnyModel, Learned
 from pprop.estimators.node import NodeClassifier
 from pprop.estimators.options import train_options, uses_bias, warn_unfinished
-from pprop.estimators.parameters import FitParameters, TrainingParameters
 from pprop.estimators.reading import FitData, Given, seed_of
 from pprop.models import Architecture, Model
 from pprop.training import train
 
 
-class LearningClassifier(NodeClassifier, FitParameters):
+class LearningClassifier(NodeClassifier):
     """A classifier that trains on some nodes and, as a rule, stops by others."""
+
+    random_state: int | np.random.RandomState | None
 
     @abstractmethod
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
@@ -51,7 +52,7 @@ class LearningClassifier(NodeClassifier, FitParameters):
         self._keep_record(learned.record, learned.history)
 
 
-class TrainedClassifier(LearningClassifier, TrainingParameters):
+class TrainedClassifier(LearningClassifier):
     """A classifier that is one run of `train`."""
 
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:

@@ -28,7 +28,6 @@ from pprop.estimators.fitted import (
     logits_from,
 )
 from pprop.estimators.fitting import NodeFit
-from pprop.estimators.parameters import GraphParameters
 from pprop.estimators.saving import save_model
 from pprop.estimators.scores import NodeScores
 from pprop.estimators.source import GraphSource
@@ -38,7 +37,7 @@ from pprop.propagation.attribution import Attributor
 from pprop.training import History
 
 
-class NodeClassifier(FittedModel, NodeFit, GraphParameters):
+class NodeClassifier(FittedModel, NodeFit):
     """A classifier whose samples are the nodes of one graph."""
 
     # Makes the model from the settings that its arguments name.
