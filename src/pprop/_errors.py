@@ -43,7 +43,8 @@ class Remedy:
     words
         A sentence. Where `names` are given, each ``{}`` in it stands for one of these parameters.
     names
-        Parameters that the sentence names.
+        Parameters that the sentence names. ``{all}`` in it stands for all of them that can be given, and without one there is
+        no such sentence.
     settings
         Arguments to pass, by parameter: a value, a tuple of values to choose from, or ``...`` for any.
     shell
@@ -128,6 +129,10 @@ class Words:
         """Return what a parameter is called inside a sentence."""
         return parameter
 
+    def names(self, parameters: Sequence[str]) -> list[str]:
+        """Return what those parameters are called that can be given, each once."""
+        return [*dict.fromkeys(parameters)]
+
     def title(self, file: Path | str | None) -> str:
         """Return what a file or a table is called at the beginning of a sentence."""
         return str(file) if isinstance(file, Path) or not file else file[0].upper() + file[1:]
@@ -147,7 +152,11 @@ class Words:
 
     def remedy(self, remedy: Remedy) -> str:
         """Return what to do, as one or two sentences."""
-        words = remedy.words.format(*map(self.name, remedy.names)) if remedy.names else remedy.words
+        words = remedy.words
+        if remedy.names:
+            every = self.names(remedy.names)
+            missing = "{all}" in words and not every
+            words = "" if missing else words.format(*map(self.name, remedy.names), all=", ".join(every))
         return " ".join(part for part in (words, self.settings(remedy.settings) if remedy.settings else "") if part)
 
     def settings(self, settings: Mapping[str, object]) -> str:
@@ -418,6 +427,21 @@ class SeveralErrors(InputError):  # noqa: N818  several
     def what(self, words: Words) -> str:
         """Return the sentences of all errors, each on its own line."""
         return "\n".join(error.sentence(words) for error in self.errors)
+
+
+def together(errors: Sequence[PpropError], *remedies: Remedy) -> PpropError:
+    """Return one error for some, with what to do about them all.
+
+    >>> print(together([InputError("One."), InputError("Two.")], Remedy("Count.")))
+    One.
+    Two.
+    Count.
+    """
+    if len(errors) == 1:
+        (error,) = errors
+        error.remedies = (*error.remedies, *remedies)
+        return error
+    return SeveralErrors(errors=errors, remedies=remedies)
 
 
 class DatasetError(PpropError, LookupError):

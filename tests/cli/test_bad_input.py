@@ -170,7 +170,7 @@ CASES = [
         small,
     ),
     Case(f"{TRAIN} --split-column x", 3, "Got '1' in row 1", FormatError, small),
-    Case(f"{TRAIN} --missing-labels red,blue", 3, "needs the labels of some nodes", InputError, small),
+    Case(f"{TRAIN} --missing-labels red,blue", 3, "Every cell under 'topic' is empty or stands", InputError, small),
     Case("train citeseer --scaling l2", 3, "--scaling must be", InputError),
     Case(
         "propagate edges.csv scores.csv --alpha 0 --exact", 3, "--alpha must be a number in (0, 1]", InputError, small

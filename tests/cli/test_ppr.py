@@ -61,9 +61,11 @@ def test_all_entries_go_to_a_file_that_scipy_reads(pprop_here, tmp_path: Path):
 @pytest.mark.parametrize(
     ("arguments", "code", "fragment"),
     [
-        (("edges.csv", "nobody"), 3, "nobody"),
-        (("citeseer", "anna"), 3, "have positions. Got 'anna'"),
-        (("citeseer", "2110"), 3, "from 0 to 2109. Got 2110"),
+        (("edges.csv", "nobody"), 3, "The graph has no node 'nobody'. Its first ids: person00, person0"),
+        (("edges.csv", "person0"), 3, "The graph has no node 'person0'. Did you mean 'person"),
+        (("citeseer", "1", "x", "--", "-2"), 3, "since the graph has no ids. Got 'x', '-2'"),
+        (("citeseer", "anna"), 3, "since the graph has no ids. Got 'anna'"),
+        (("citeseer", "2110"), 3, "NODE must be a position from 0 to 2109, since the graph has no ids. Got '2110'"),
         (("citeseer", "1", "--eps", "2"), 3, "--eps must be"),
         (("citeseer", "1", "--topk", "0"), 3, "--topk must be"),
         (("citeseer", "1", "--out", "rows.csv"), 3, "--out must end in .npz"),

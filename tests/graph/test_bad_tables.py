@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
 from pprop._errors import CapacityError, FormatError, InputError
-from pprop.graph import files, read_edges, read_npz
+from pprop.graph import Graph, files, read_edges, read_npz
 
 EDGES = "source,target,weight\na,b,1\nb,c,2\n"
 NODES = "id,x,class\na,1,p\nb,2,q\nc,3,p\n"
@@ -48,6 +49,21 @@ def test_good_files_are_good(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("nodes", "told"),
+    [
+        ("rank,person,class\n1,a,p\n2,b,q\n3,c,p\n", r"rank, person, class\. Pass id_column='person'\.$"),  # the values
+        ("rank,key,class\n1,d,p\n2,e,q\n3,f,p\n", r"rank, key, class\. Pass id_column='key'\.$"),  # the name
+        ("rank,class\n1,p\n2,q\n3,p\n", r"rank, class\.$"),
+    ],
+)
+def test_the_column_of_the_ids_is_proposed_where_nobody_named_it(tmp_path: Path, nodes: str, told: str) -> None:
+    refuse(tmp_path, rf"nodes\.csv has no column 'id'\. Its columns: {told}", nodes=nodes)
+    edges, people = (pd.read_csv(tmp_path / name) for name in ("edges.csv", "nodes.csv"))
+    with pytest.raises(InputError, match=rf"^The DataFrame has no column 'id'\. Its columns: {told}"):
+        Graph.from_pandas(edges, people, weight="weight")
+
+
+@pytest.mark.parametrize(
     ("options", "sentence"),
     [
         ({"source": "sorce"}, r"edges\.csv has no column 'sorce'\. .* target, weight\. Did you mean 'source'\?"),
@@ -55,7 +71,8 @@ def test_good_files_are_good(tmp_path: Path) -> None:
         ({"weight": "Weight"}, r"no column 'Weight'\. .* Did you mean 'weight'\?"),
         ({"target": "source"}, r"'target' .* must be another column than source\. Got 'source' for both"),
         ({"source": 0}, r"'source' .* Got 0 instead"),
-        ({"id_column": "ids"}, r"nodes\.csv has no column 'ids'\. .* Did you mean 'id'\?"),
+        ({"id_column": "ids"}, r"nodes\.csv has no column 'ids'\. Its columns: id, x, class\. Did you mean 'id'\?$"),
+        ({"id_column": "was", "label_column": "wer"}, r"nodes\.csv has no columns 'was' and 'wer'\. .* x, class\.$"),
         ({"label_column": "klass"}, r"no column 'klass'\. .* Did you mean 'class'\?"),
         ({"feature_columns": ["x", "z"]}, r"nodes\.csv has no column 'z'"),
         ({"feature_columns": "x"}, r"'feature_columns' .* a sequence of column names, a mapping .*\. Got 'x'"),

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pprop._errors import PYTHON, InputError, PpropError, Words, sentence_of
+from pprop._errors import PYTHON, InputError, PpropError, SeveralErrors, Words, sentence_of
 from pprop._validate import counted, listed
 from pprop.cli.graphs import GraphInput
 from pprop.graph import Graph
@@ -51,9 +51,18 @@ def inspect(source: GraphInput, words: Words = PYTHON) -> tuple[Graph | None, li
             warnings.simplefilter("always", UserWarning)
             graph = source.read()
     except PpropError as error:
-        return None, [*findings, _problem(" ".join(error.sentence(words).split()), 1)]
+        return None, [*findings, *_wrong(error, words)]
     said = dict.fromkeys(sentence_of(one.message, words) for one in told if issubclass(one.category, UserWarning))
     return graph, [*findings, *(_warning(what, 1) for what in said), *inspect_graph(graph)]
+
+
+def _wrong(error: PpropError, words: Words) -> list[Finding]:
+    """Return an error as a problem, or several as one each; the last has what to do about them all."""
+    if not isinstance(error, SeveralErrors):
+        return [_problem(" ".join(error.sentence(words).split()), 1)]
+    *most, last = (finding for each in error.errors for finding in _wrong(each, words))
+    what = " ".join([last.what, *map(words.remedy, error.remedies)]).strip()
+    return [*most, _problem(what, 1)]
 
 
 def checked(source: GraphInput, words: Words) -> tuple[Graph, list[Finding]]:
@@ -143,7 +152,7 @@ def _features(graph: Graph) -> Iterator[Finding]:
 
 def _labels(graph: Graph) -> Iterator[Finding]:
     if graph.labels is None:
-        yield _warning("No labels: training needs some; 'pprop propagate' does not.", graph.n_nodes)
+        yield _warning("No labels: training needs some (--label-column); 'pprop propagate' does not.", graph.n_nodes)
         return
     missing = int(np.count_nonzero(graph.labels < 0))
     if missing:

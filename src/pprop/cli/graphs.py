@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 SUFFIXES = ".npz, .mtx or .graphml"
 TABLES = ".csv, .tsv or .parquet"
 FEATURES = "Features"  # a section of the options
+SHOWN_IDS = 3  # in an error about an id that the graph does not have
 
 GraphArgument = Annotated[
     str,
@@ -256,7 +257,7 @@ class GraphInput:
         for name in names:
             value = getattr(given, name)
             if self.is_table or value != getattr(default, name):
-                arguments[name] = value
+                arguments[name] = value.value if isinstance(value, StrEnum) else value
         if given.files:
             arguments["features"] = given.files
         if given.degree:
@@ -309,6 +310,35 @@ class GraphInput:
             checks.run(self.check_files)
             if self.is_table:
                 checks.run(self.tables.check, self.graph, labels=labels, split_column=split_column)
+            elif self.path is not None and (self.path.suffix or self.path.exists()):
+                checks.run(self._check_format, self.path)
+
+    def _check_format(self, path: Path) -> None:
+        """Raise if there are options that the format of a graph file has no use for."""
+        from pprop.graph.formats import format_of
+
+        given, (_, arguments) = self.tables, self._reader()
+        typed = {"missing_labels": given.missing_labels, "feature_columns": given.features or given.column}
+        arguments |= {name: value for name, value in typed.items() if name in arguments}
+        del arguments["path"]
+        format_of(path).check(arguments.pop("nodes", None), arguments)
+
+    @property
+    def label_remedy(self) -> Remedy:
+        """How to name the classes of nodes, where a graph has none."""
+        from pprop.graph.formats import format_of
+
+        column = self.tables.label_column
+        if column is not None:
+            return Remedy(f"Every cell under {column!r} is empty or stands for an unknown label (--missing-labels).")
+        if self.path is None or not self.path.exists():
+            return Remedy()
+        taken = format_of(self.path)
+        if "label_column" in taken.options and not taken.takes_nodes:
+            return Remedy("Its nodes may have an attribute that holds them.", settings={"label_column": ...})
+        if taken.takes_nodes:
+            return Remedy(settings={"nodes": ..., "label_column": ...})
+        return Remedy("A folder has them if 'pprop build' is given --label-column or --label-file.")
 
     def check_options(self) -> None:
         """Raise if there are options that the graph has no use for."""
@@ -369,17 +399,32 @@ def example_input() -> GraphInput:
 
 
 def named_positions(graph: Graph, names: list[str]) -> Sequence[int] | NDArray[Any]:
-    """Return the positions of nodes that were named on the command line, where everything is text."""
-    given = node_keys(graph.ids, names)
-    if graph.ids is None:
-        return given
-    known = set(graph.ids.tolist())
-    unknown = [name for name, key in zip(names, given, strict=True) if key not in known]
+    """Return the positions of nodes that were named as NODE on the command line, where everything is text."""
+    ids = graph.ids
+    try:
+        given = node_keys(ids, names)
+    except InputError:
+        given = []
+    last = graph.n_nodes - 1
+    if ids is None:
+        if given and all(0 <= position <= last for position in given):
+            return given
+        wrong = [name for name in names if not _is_position(name, last)]
+        text = f"NODE must be a position from 0 to {last}, since the graph has no ids. Got {listed(wrong)}."
+        raise InputError(text)
+    known = set(ids.tolist())
+    unknown = [name for name, key in zip(names, given or names, strict=True) if key not in known]
     if unknown:
         which = f"node {unknown[0]!r}" if len(unknown) == 1 else f"nodes {listed(unknown)}"
-        hint = nearest(unknown[0], map(str, known))
-        raise InputError(f"The graph has no {which}.", remedies=[Remedy(hint)] if hint else [])
+        hint = (
+            nearest(unknown[0], map(str, known)) or f"Its first ids: {', '.join(map(str, ids[:SHOWN_IDS].tolist()))}."
+        )
+        raise InputError(f"The graph has no {which}.", remedies=[Remedy(hint)])
     return graph.positions(given)
+
+
+def _is_position(name: str, last: int) -> bool:
+    return name.isascii() and name.isdecimal() and int(name) <= last
 
 
 def node_keys(ids: NDArray[Any] | None, names: Sequence[str]) -> list[Any]:

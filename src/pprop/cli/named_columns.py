@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, final
 
-from pprop._errors import ColumnError, InputError, PpropError, Remedy, SeveralErrors, columns_text
+from pprop._errors import ColumnError, InputError, PpropError, Remedy, columns_text, together
 from pprop.graph.features.kinds import KINDS
 from pprop.graph.tables.likely import likely_columns
 from pprop.graph.tables.streams import TableStream
@@ -61,7 +61,8 @@ class NamedColumns:
             what = "Training needs the classes of some nodes: name the column that holds them."
             errors.append(InputError(f"{what}{_columns(nodes)}"))
         if errors:
-            raise _together(errors, self._proposed(errors))
+            options = self._proposed(errors)
+            raise together(errors, *([Remedy(settings=options)] if options else []))
 
     @property
     def _lacks_labels(self) -> bool:
@@ -118,15 +119,6 @@ def _lacking(file: str, parameter: str, names: Mapping[str, str | None], errors:
 def _columns(nodes: DataTable | None) -> str:
     """Return the columns of the node table, as a sentence."""
     return "" if nodes is None else f" The columns of {nodes.path}: {columns_text(nodes.names)}."
-
-
-def _together(errors: list[Any], options: Mapping[str, object]) -> PpropError:
-    """Return one error for all, with the options to add."""
-    remedy = [Remedy(settings=options)] if options else []
-    if len(errors) == 1:
-        errors[0].remedies = (*errors[0].remedies, *remedy)
-        return errors[0]
-    return SeveralErrors(errors=errors, remedies=remedy)
 
 
 def _begin(file: str) -> DataTable:

@@ -26,6 +26,7 @@ SHOWN = 10  # Entries of a row that are printed without --topk.
     "pprop ppr edges.csv anna bert --eps 1e-5 --normalization row",
     "pprop ppr cora_ml 0 1 2 --eps 1e-4 --out rows.npz",
     panel="Rows",
+    checks=True,
 )
 def ppr(
     session: Session,
@@ -59,8 +60,10 @@ def ppr(
     Each row is computed from the neighbourhood of its node alone. Its entries are at most the exact ones, and the error is
     printed. --out saves a matrix with one row per NODE and one column per node of the graph.
     """
-    check_file(out, force=force, formats=[".npz"])
-    origin = GraphInput(graph, tables)
+    origin, checks = GraphInput(graph, tables), session.checks
+    checks.run(check_file, out, force=force, formats=[".npz"])
+    checks.run(origin.check)
+    checks.settle()
     known = origin.read()
     at = named_positions(known, node)
 

@@ -120,6 +120,9 @@ class SplitOptions(Options):
         """Return the split, and the seed of weights and masks as an unsigned number."""
         from pprop.training import run_seed
 
+        if graph.labels is None or not (graph.labels >= 0).any():
+            text = "Training needs the classes of some nodes, and this graph has none."
+            raise InputError(text, remedies=[origin.label_remedy])
         if origin.path is None:
             from pprop.datasets import TEST_SEEDS, paper_split
 
@@ -158,7 +161,7 @@ def own_split(graph: Graph, test: float, stopping: float, seed: int) -> Split:
     test = check_float(test, "test", "train", "[0, 1)")
     stopping = check_float(stopping, "stopping", "train", "[0, 1)")
     seed = check_int(seed, "seed", "train", low=0, high=2**32 - 1)
-    labels = _known(graph)
+    labels = _labels(graph)
     random = np.random.default_rng(seed)
     held, dealt, ranks = list[Any](), list[Any](), list[Any]()
     for index in np.unique(labels[labels >= 0]):
@@ -196,7 +199,7 @@ def column_split(graph: Graph, words: list[str], stopping: float, seed: int) -> 
     from pprop.graph.features.columns import FALSE_TRUE
     from pprop.graph.features.splits import part_of
 
-    labels = _known(graph)
+    labels = _labels(graph)
     meaning = {word: part_of(word) for word in dict.fromkeys(words)}
     unknown = next((word for word, part in meaning.items() if part is None), None)
     if unknown is not None:
@@ -215,21 +218,16 @@ def column_split(graph: Graph, words: list[str], stopping: float, seed: int) -> 
     return Split(train, watched, test, seed=seed)
 
 
-def _known(graph: Graph) -> NDArray[Any]:
-    """Return the labels of a graph that has some."""
-    if graph.labels is None or not (graph.labels >= 0).any():
-        raise InputError(
-            "Training needs the labels of some nodes, and this graph has none. An edge list takes them from a column "
-            "of its node table: --nodes FILE --label-column COLUMN."
-        )
-    return graph.labels
-
-
 def class_names(graph: Graph) -> NDArray[Any]:
     """Return the label of each node as the name of its class, or its number where classes have no names."""
     import numpy as np
 
-    if graph.labels is None:
-        raise InputError("Training needs labels, and this graph has none.")
+    labels = _labels(graph)
     names = np.asarray(graph.class_names) if graph.class_names is not None else np.arange(graph.n_classes)
-    return names[graph.labels]
+    return names[labels]
+
+
+def _labels(graph: Graph) -> NDArray[Any]:
+    if graph.labels is None:
+        raise InputError("Training needs the classes of some nodes, and this graph has none.")
+    return graph.labels

@@ -305,7 +305,8 @@ def _words(parameters: Sequence[inspect.Parameter]) -> Shell:
     for each in parameters:
         _, info = get_args(each.annotation)
         if isinstance(info, OptionInfo):
-            names[each.name] = (info.param_decls or ("",))[0].partition("/")[0]
+            typed = (*(info.param_decls or ()), *([info.default] if isinstance(info.default, str) else []))
+            names[each.name] = typed[0].partition("/")[0]
             values[each.name] = info.metavar or "VALUE"
         else:
             names[each.name] = str(info.metavar).removesuffix("...")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast, final
 
@@ -53,6 +53,15 @@ class Shell(Words):
     def name(self, parameter: str) -> str:
         """Return what is typed for a parameter, inside a sentence."""
         return self.option(parameter) or parameter
+
+    def names(self, parameters: Sequence[str]) -> list[str]:
+        """Return the options that give those parameters, where the verb has them.
+
+        >>> Shell({"weight": "--weight", "features": "--features"}).names(["weight", "name", "feature_columns", "features"])
+        ['--weight', '--features']
+        """
+        options = (self.option(parameter) for parameter in parameters)
+        return [*dict.fromkeys(name for name in options if name is not None and name.startswith("-"))]
 
     def argument(self, error: PpropError) -> str:
         """Return the sentence about an option, or about a place in a file."""

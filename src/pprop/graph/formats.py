@@ -7,7 +7,7 @@ import inspect
 import io
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -16,7 +16,7 @@ from xml.etree.ElementTree import ParseError, iterparse
 
 import numpy as np
 
-from pprop._errors import FormatError, GraphError
+from pprop._errors import FormatError, GraphError, InputError, PpropError, Remedy, together
 from pprop._optional import require
 from pprop._validate import check_bool, counted, describe, reject
 from pprop.graph.attributes import canonical_csr, symmetrized
@@ -45,6 +45,29 @@ class Format:
     read: Callable[..., Graph]
     options: tuple[str, ...]
     takes_nodes: bool
+
+    def check(self, nodes: object, options: Mapping[str, object]) -> None:
+        """Refuse a node table and options that the format has no use for, all at once."""
+        taken = (*self.options, *(NODE_OPTIONS if self.takes_nodes and nodes is not None else ()))
+        errors: list[PpropError] = []
+        for name, value in options.items():
+            if name not in taken:
+                lacks = " without a node table" if name in NODE_OPTIONS and self.takes_nodes else ""
+                errors.append(self._useless(name, value, lacks))
+        remedies = [Remedy("Its options are: {all}.", taken)] if errors else []
+        if nodes is not None and not self.takes_nodes:
+            errors.append(self._useless("nodes", nodes))
+            if "label_column" in taken:
+                names = ("label_column", "feature_columns")
+                remedies.append(Remedy("Its nodes have attributes of their own, which are named by: {all}.", names))
+            else:
+                remedies.append(Remedy("It has features and labels."))
+        if errors:
+            raise together(errors, *remedies)
+
+    def _useless(self, name: str, value: object, lacks: str = "") -> InputError:
+        expected = f"left out for {self.title}{lacks}"
+        return InputError(parameter=name, function=FUNCTION, expected=expected, found=describe(value))
 
 
 def read_graph(path: str | PathLike[str], nodes: str | PathLike[str] | None = None, **options: Any) -> Graph:
@@ -99,27 +122,12 @@ def read_graph(path: str | PathLike[str], nodes: str | PathLike[str] | None = No
     """
     place = path_of(path, "path", FUNCTION)
     file = place if os.path.isdir(place) else existing_file(path, "path", FUNCTION)
-    form = _format_of(file)
-    taken = (*form.options, *(NODE_OPTIONS if form.takes_nodes and nodes is not None else ()))
-    for name, value in options.items():
-        if name not in taken:
-            expected = f"left out for {form.title}"
-            if name in NODE_OPTIONS and form.takes_nodes:
-                expected += " without a node table"
-            reject(name, FUNCTION, expected, describe(value), remedy=f"Its options are: {', '.join(taken)}.")
-    if nodes is None:
-        return form.read(file, **options)
-    if not form.takes_nodes:
-        if file.is_dir():
-            reject(
-                "nodes", FUNCTION, f"left out for {form.title}", describe(nodes), remedy="It has features and labels."
-            )
-        remedy = "Its nodes have attributes of their own: name them with label_column=... and feature_columns=..."
-        reject("nodes", FUNCTION, f"left out for {form.title}", describe(nodes), remedy=remedy)
-    return form.read(file, nodes, **options)
+    form = format_of(file)
+    form.check(nodes, options)
+    return form.read(file, **options) if nodes is None else form.read(file, nodes, **options)
 
 
-def _format_of(file: Path) -> Format:
+def format_of(file: Path) -> Format:
     """Return the format of a file by its suffix."""
     from pprop.graph.tables.readers import table_suffix
 
@@ -259,7 +267,8 @@ def _of_table(graph: Graph, file: Path, nodes: object, **about: Any) -> dict[str
     named = columns.id_column in table.columns or "id_column" in about
     if not named:  # by position
         positions = pa.chunked_array([np.arange(graph.n_nodes)])
-        table = replace(table, columns={**table.columns, columns.id_column: positions})
+        names = (*table.names, columns.id_column)
+        table = replace(table, columns={**table.columns, columns.id_column: positions}, names=names)
     none = table_of({"source": np.empty(0, np.int64), "target": np.empty(0, np.int64)}, "path", FUNCTION)
     parts = columns.parts(none, table)
     return {field: parts[field] for field in parts if field not in ("csr", "directed") and (named or field != "ids")}

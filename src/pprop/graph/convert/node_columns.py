@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pprop._errors import GraphError, InputError
+from pprop._errors import Advice, GraphError, InputError, Remedy
 from pprop._validate import check_choice, check_sequence, counted, describe, listed, nearest, reject
 from pprop.graph.convert.arguments import as_class_indices, is_matrix
 from pprop.graph.convert.links import is_a
@@ -68,8 +68,12 @@ class NodeColumns:
         if wanted is None:
             others = [name for name in self.names if name not in (label, own_label)]
             if others:
-                remedy = f'Name those that are features, or pass {self.features}="auto" for all'
-                warnings.warn(f"The node attributes {listed(others)} are left out. {remedy}.", stacklevel=5)
+                remedy = Remedy(
+                    f'Name those that are features, or pass {self.features}="auto" for all.',
+                    ("feature_columns",),
+                    shell="Those that are features are named by {all}.",
+                )
+                warnings.warn(Advice(f"The node attributes {listed(others)} are left out.", remedy), stacklevel=5)
             return fields
         return fields | self._features(wanted, label or own_label)
 

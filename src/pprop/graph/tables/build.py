@@ -41,7 +41,7 @@ from pprop.graph.tables.keys import (
     same_letters,
     spelled_alike,
 )
-from pprop.graph.tables.likely import likely_ends
+from pprop.graph.tables.likely import likely_columns, likely_ends
 from pprop.graph.tables.table import DataTable, is_text
 
 UnknownNodes: TypeAlias = Literal["error", "drop", "add"]
@@ -114,6 +114,8 @@ class TableColumns:
     def parts(self, edges: DataTable, nodes: DataTable | None) -> dict[str, Any]:
         """Return the arguments of `Graph._of_parts`, but for the name."""
         self._check_ends(edges)
+        if nodes is not None:
+            self._check_ids(edges, nodes)
         with ThreadPoolExecutor(2) as threads:
             one, other = threads.map(edges.keys, (self.source, self.target), ("source", "target"))
         ends = one, other
@@ -179,6 +181,17 @@ class TableColumns:
             found = {end: likely[end] for end in error.missing if end in likely}
             if found and all(parameter == name for parameter, name in error.missing.items()):  # nobody named them
                 error.remedies = (Remedy(settings=found),)
+            raise error
+
+    def _check_ids(self, edges: DataTable, nodes: DataTable) -> None:
+        """Refuse a node table without the columns of ids and labels, and propose that of the ids by its name and values."""
+        wanted = {"id_column": self.id_column, "label_column": self.label_column}
+        error = nodes.lacks({parameter: name for parameter, name in wanted.items() if name is not None})
+        if error is not None:
+            if error.missing.get("id_column") == type(self).id_column:  # nobody named it
+                likely = likely_columns(edges, nodes, {"source": self.source, "target": self.target})
+                found = {name: likely[name] for name in ("id_column",) if name in likely}
+                error.remedies = (*error.remedies, *([Remedy(settings=found)] if found else []))
             raise error
 
     def refuse_unknown(
