@@ -89,6 +89,7 @@ __all__ = [
     "PushedRow",
     "Range",
     "Recommended",
+    "ResidualGNN",
     "Solution",
     "SolvedPPNP",
     "SolvedPPNPClassifier",

@@ -399,6 +399,13 @@ LAYERS = whole(
 )
 JK_DROPOUT = DROPOUT.but(DROPOUT.default, "Dropout on the features, between convolutions and on their concatenation.")
 JK_PENALTY = PENALTY.but(0.001, "lambda of the L2 penalty lambda / 2 * |W|^2 on all matrices.")
+RESIDUAL_WIDTH = WIDTH.but(32, "Width of every layer.")
+RESIDUAL_LAYERS = whole("layers", 8, 0, "Layers, each of which looks one step further.", MOST_STEPS)
+RESIDUAL_DROPOUT = DROPOUT.but(0.2, "Dropout on the features, on the first layer and on what each layer adds.")
+RESIDUAL_PENALTY = PENALTY.but(0.0, "lambda of the L2 penalty lambda / 2 * |W|^2 on all matrices.")
+LABELS_AS_INPUTS = switch(
+    "labels", True, "Whether training labels are inputs; each epoch hides a random half of them and learns from those."
+)
 FP_ALPHA = number("alpha", 0.2, "[0, 1]", "Teleport probability of the diffusion, in [0, 1].")
 FP_STEPS = whole("steps", 10, 0, "Steps K of the diffusion.", MOST_STEPS)
 FP_ROUNDS = whole("rounds", 10, 0, "How often nodes are added; 0: feature propagation without bootstrapping.")

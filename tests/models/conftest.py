@@ -36,6 +36,11 @@ class Dense:
     X: Tensor
     labels: Tensor
 
+    @property
+    def shown(self) -> Tensor:
+        """The labels of some nodes, (n,), -1 for the others: for models that see labels."""
+        return torch.where(torch.arange(len(self.labels)) < 10, self.labels, -1)
+
     def features(self, seed: int | None, epoch: int, p: float) -> Tensor:
         n, f = self.X.shape
         return self.X * _kept(seed, FEATURES, torch.arange(n)[:, None], torch.arange(f), epoch, p)
@@ -86,6 +91,8 @@ def check_outputs(dense: Dense) -> Callable[[Architecture, Twin], None]:
         ours = [weight.clone().requires_grad_() for weight in weights]
         theirs = [weight.clone().requires_grad_() for weight in weights]
         bound = model.bind(dense.graph, _kernels("reference"))
+        if model.sees_labels:
+            bound.show(dense.shown, N_CLASSES)
         for seeds, epoch in ((None, 0), (SEEDS, 37)):
             outputs = bound.outputs(ours, DropoutMasks(None if seeds is None else torch.tensor(seeds), epoch))
             expected = torch.stack(

@@ -5,6 +5,7 @@ from pprop.models.gat import GAT
 from pprop.models.gcn import GCN, JK, NGCN
 from pprop.models.model import APPNP, MLP, PPNP, Model, Predictor, PropagationSettings
 from pprop.models.network import FeatureNetwork
+from pprop.models.residual import ResidualGNN
 from pprop.models.solved_ppnp import SolvedPPNP
 
 __all__ = [
@@ -20,5 +21,6 @@ __all__ = [
     "Model",
     "Predictor",
     "PropagationSettings",
+    "ResidualGNN",
     "SolvedPPNP",
 ]

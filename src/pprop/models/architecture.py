@@ -16,6 +16,7 @@ from torch import Tensor
 from pprop.graph import Graph
 from pprop.kernels import Draw, Kernels
 from pprop.kernels.draws import branch_seeds
+from pprop.kernels.trainer import LabelledNodes
 from pprop.models.network import Weight, network_inputs
 from pprop.settings import check_fields
 
@@ -86,6 +87,13 @@ class BoundModel(ABC):
         Outputs are logits unless the model has a loss of its own.
         """
 
+    def show(self, labels: Tensor, n_classes: int) -> None:  # noqa: B027  most models see no labels
+        """Take the labels of the training nodes, (n,), -1 for all others: only of a model that sees them."""
+
+    def counted(self, nodes: LabelledNodes, masks: DropoutMasks) -> Tensor | None:
+        """Return how much each training node counts in the loss of an epoch, (R, m); None: all the same."""
+        return nodes.weights
+
     def loss(self, outputs: Tensor, labels: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Return loss (R,), right answers (R,) and gradient (R, m, c) for the outputs of some nodes, (R, m, c)."""
         return self.kernels.cross_entropy(outputs, labels, weights)
@@ -112,6 +120,11 @@ class Architecture(ABC):
     @abstractmethod
     def floats_per_node(self, n_classes: int) -> int:
         """Return how many floats per node one run holds while it is in training, all layers together."""
+
+    @property
+    def sees_labels(self) -> bool:
+        """Whether training labels are inputs: `BoundModel.show` then comes before anything is computed."""
+        return False
 
     def branches(self) -> int:
         """Return how many heads or towers draw masks of their own."""

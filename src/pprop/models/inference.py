@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pprop._validate import reject
 from pprop.graph import Graph
 from pprop.kernels import Draw, FeatureProduct, Kernels, LinearMap, StepPropagation
 from pprop.kernels.trainer import FeatureMatrix
@@ -43,6 +44,8 @@ class Inference:
         The model's operator on the graph, if it was made already.
     inputs
         The features as a module gets them, if they were made already, and on which device.
+    shown
+        The labels of the training nodes, (n,), -1 for all others, and the number of classes: for a model that sees them.
 
     Examples
     --------
@@ -62,9 +65,10 @@ class Inference:
         kernels: Kernels,
         operator: PPROperator | None = None,
         inputs: Tensor | None = None,
+        shown: tuple[Tensor, int] | None = None,
     ) -> None:
         self._model, self._graph, self._kernels, self._operator = model, graph, kernels, operator
-        self._inputs = inputs
+        self._inputs, self._shown = inputs, shown
 
     def logits(self, weights: list[Tensor]) -> Tensor:
         """Return the logits of all nodes in R runs, shape (R, n, c), from weights with the runs axis first."""
@@ -104,7 +108,12 @@ class Inference:
     @cached_property
     def _architecture(self) -> BoundModel:
         assert isinstance(self._model, Architecture)
-        return self._model.bind(self._graph, self._kernels)
+        bound = self._model.bind(self._graph, self._kernels)
+        if self._model.sees_labels:
+            if self._shown is None:
+                reject("shown", "Inference", "the training labels, which this model sees", "None")
+            bound.show(*self._shown)
+        return bound
 
     @cached_property
     def _features(self) -> FeatureProduct:

@@ -61,6 +61,17 @@ def linear(kernels: Kernels, inputs: Tensor, weights: Tensor) -> Tensor:
     return cast("Tensor", _Product.apply(inputs, weights, kernels))
 
 
+def mean_of_nodes(kernels: Kernels, values: Tensor) -> Tensor:
+    """Return the mean over nodes of each column of (R, n, h), shape (R, 1, h), summed by the kernels."""
+    shape = values.shape
+    ones = values.new_full((shape[0], shape[1], 1), 1.0 / shape[1])
+    return apply_linear(
+        values,
+        lambda v: kernels.linear_weight_adjoint(ones, v.contiguous()),
+        lambda g: (g / shape[1]).expand(shape),
+    )
+
+
 def _by_result(
     values: Tensor, forward: Callable[[Tensor], Tensor], adjoint: Callable[[Tensor, Tensor], Tensor]
 ) -> Tensor:

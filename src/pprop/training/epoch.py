@@ -84,12 +84,14 @@ class ArchitectureObjective(Objective):
 
     def __init__(self, task: Task, model: Architecture) -> None:
         self._bound = model.bind(task.graph, task.kernels)
+        if model.sees_labels:
+            self._bound.show(task.shown_labels(), task.n_classes)
 
     def loss_and_gradients(self, weights: Weights, nodes: LabelledNodes, masks: DropoutMasks) -> tuple[Tensor, Weights]:
         leaves = [w.detach().requires_grad_() for w in weights]
         with torch.enable_grad():
             at_nodes = gather_nodes(self._bound.outputs(leaves, masks), nodes.nodes)
-        loss, _, gradient = self._bound.loss(at_nodes.detach(), nodes.labels, nodes.weights)
+        loss, _, gradient = self._bound.loss(at_nodes.detach(), nodes.labels, self._bound.counted(nodes, masks))
         return loss, [g.contiguous() for g in torch.autograd.grad(at_nodes, leaves, gradient)]
 
     def loss_and_right(self, weights: Weights, nodes: LabelledNodes) -> tuple[Tensor, Tensor]:

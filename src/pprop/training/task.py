@@ -92,6 +92,18 @@ class Task:
         """The seeds on the device, shape (R,), int64."""
         return torch.tensor(self.seeds, dtype=torch.int64).to(self.device)
 
+    def shown_labels(self) -> Tensor:
+        """Return the labels of the training nodes, (n,), -1 for all others, for a model that sees them.
+
+        All runs have the same training nodes then.
+        """
+        nodes, labels = self.train.nodes, self.train.labels
+        if not bool((nodes == nodes[:1]).all() and (labels == labels[:1]).all()):
+            reject("splits", "train", "one split for all runs of a model that sees labels", "several")
+        shown = torch.full((self.graph.n_nodes,), -1, dtype=torch.int64, device=nodes.device)
+        shown[nodes[0]] = labels[0]  # without padding, as all runs have as many
+        return shown
+
     def part(self, runs: slice) -> Task:
         """Return the same training for some of the runs."""
         return replace(

@@ -324,7 +324,8 @@ def _train_models(
     with remember_interrupts(), explain_exhaustion(place, len(run_seeds), own_module=own_module):
         training = way(first, task)
         operator = training.operator if len(models) == 1 else None
-        inferences = [Inference(model, scaled, chosen.kernels, operator, training.inputs) for model in models]
+        shown = (task.shown_labels(), n_classes) if isinstance(first, Architecture) and first.sees_labels else None
+        inferences = [Inference(model, scaled, chosen.kernels, operator, training.inputs, shown) for model in models]
         loop_begin, loop_compiled = time.perf_counter(), compiling.seconds
 
         def ended(result: LoopResult, runs: NDArray[np.int64], work: int) -> None:
