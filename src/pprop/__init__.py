@@ -35,6 +35,7 @@ __all__ = [
     "APPNP",
     "GAT",
     "GCN",
+    "GPRGNN",
     "JK",
     "MLP",
     "NGCN",

@@ -13,7 +13,7 @@ from scipy import sparse
 
 import pprop
 from pprop import Graph, Split
-from pprop.models import GCN, JK, NGCN, Architecture
+from pprop.models import GCN, GPRGNN, JK, NGCN, Architecture
 from pprop.models.residual import ResidualGNN
 
 N, F, C = 3000, 10, 3
@@ -31,6 +31,8 @@ class Ready(Exception):  # noqa: N818  no error: the training need not begin
         JK(hidden=8, layers=2),
         NGCN(hidden=8),
         NGCN(hidden=8, powers=3, replicas=2),
+        GPRGNN(hidden=8),
+        GPRGNN(hidden=32, steps=2),
         ResidualGNN(hidden=8, layers=2),
         ResidualGNN(hidden=8, layers=8, labels=False),
     ],

@@ -3,6 +3,7 @@
 from pprop.models.architecture import Architecture
 from pprop.models.gat import GAT
 from pprop.models.gcn import GCN, JK, NGCN
+from pprop.models.gprgnn import GPRGNN
 from pprop.models.model import APPNP, MLP, PPNP, Model, Predictor, PropagationSettings
 from pprop.models.network import FeatureNetwork
 from pprop.models.residual import ResidualGNN
@@ -12,6 +13,7 @@ __all__ = [
     "APPNP",
     "GAT",
     "GCN",
+    "GPRGNN",
     "JK",
     "MLP",
     "NGCN",
