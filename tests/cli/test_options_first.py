@@ -59,7 +59,7 @@ WRONG = {
         "--space alpha=0.1,0.2 --space alpha=0.3": "--space names 'alpha' twice",
         "--space alpha=0.1,0.1": "no two the same",
         "--trials 0": "--trials must be an integer of at least 1. Got 0.",
-        "--time-limit 0": "--time-limit takes minutes, more than 0, not 0.",
+        "--time-limit 0": "--time-limit must be a number in (0, inf). Got 0.0.",
         "--seed 4294967296": "--seed must be an integer from 0 to 4294967295. Got 4294967296.",
         "--stopping 0": "--stopping must be above 0: validation nodes judge the trials. Got 0.0.",
         "--test 0.9": "together they must be less than 1",
@@ -118,7 +118,8 @@ def test_a_wrong_value_is_refused_before_any_table_is_read(pprop_here, unreadabl
     answer = pprop_here(*call.split())
     first, *others = answer.err.splitlines()
     assert sentence in first  # and then that the tables are none
-    assert all("which is a Parquet file" in line or line.startswith("  Try: ") for line in others)
+    also = ("  Try: ", "  --space alpha must be", "  There is no file 'x.npy'.")
+    assert all("which is a Parquet file" in line or line.startswith(also) for line in others)
     assert answer.code in ((4,) if sentence.startswith("There is no file") else (2, 3))
 
 

@@ -94,7 +94,7 @@ def test_test_nodes_play_no_part(pprop_here, tables, monkeypatch: pytest.MonkeyP
         ("--space alpha=0.5:1.5", 3, "--space alpha must be a number in [0, 1]. Got 1.5."),
         ("--space alpha=0.5", 2, "several values to search"),
         ("--trials 0", 3, "--trials must be"),
-        ("--time-limit 0", 2, "--time-limit takes minutes"),
+        ("--time-limit 0", 3, "--time-limit must be a number in (0, inf)"),
         ("--split-seed 3", 2, "--split-seed belongs to a dataset"),
         ("--model gcn", 2, "gcn"),
     ],

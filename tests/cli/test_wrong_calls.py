@@ -129,6 +129,110 @@ def test_what_is_wrong_is_listed(pprop_here: Command, call: str, lines: list[str
         assert len(answer.err.splitlines()) == len(lines)
 
 
+TABLES = {
+    "calls.csv": "from,to,minutes\nann,bob,1\nbob,cem,2\n",
+    "more.csv": "from,to\nann,cem\n",
+    "people.csv": "name,status,age\nann,red,31\nbob,blue,27\ncem,red,45\n",
+}
+# commands with a wrong option, a missing file and wrong columns: all lines of the answer, but for Try: ... --help
+EVERYTHING = {
+    "tune calls.csv --nodes people.csv --label-column state --space alpha=3,4 --space width=1 --trials 0 --out calls.csv": [
+        "--space takes SETTING=VALUES, SETTING one of alpha, ",
+        "--trials must be an integer of at least 1. Got 0.",
+        "--out must be a folder, and 'calls.csv' is a file.",
+        "calls.csv has no columns 'source' and 'target'. Its columns: from, to, minutes.",
+        "people.csv has no columns 'id' and 'state'. Its columns: name, status, age. Did you mean 'status'?",
+        "Name them: --source from --target to --id-column name --label-column status",
+    ],
+    "tune nofile.csv --time-limit 0 --space alpha=3,4 --seed -1 --stopping 0 --device abacus --out out": [
+        "--seed must be an integer of at least 0. Got -1.",
+        "--time-limit must be a number in (0, inf). Got 0.0.",
+        "--stopping must be above 0: validation nodes judge the trials. Got 0.0.",
+        "--space alpha must be a number in [0, 1]. Got 3.",
+        "--space alpha must be a number in [0, 1]. Got 4.",
+        "--device must be a torch device such as 'cpu' or 'cuda'. Got 'abacus'.",
+        "There is no file 'nofile.csv'.",
+        "Training needs the classes of some nodes: name the column that holds them. Add: --nodes FILE --label-column COLUMN",
+    ],
+    "propagate calls.csv people.csv --columns age,score --steps 3 --exact --alpha 0 --solver lu --out o.xlsx": [
+        "Give one of --steps, --exact and --solver: they are different ways to compute.",
+        "--out must end in .csv, .parquet or .npy. Got 'o.xlsx' instead.",
+        "--alpha must be a number in (0, 1]. Got 0.0.",
+        "--solver must be one of 'chebyshev', 'cg' or 'contraction'. Got 'lu'.",
+        "calls.csv has no columns 'source' and 'target'. Its columns: from, to, minutes. Name them: --source from --target to",
+        "people.csv has no column 'score'. Its columns: name, status, age.",
+    ],
+    "propagate nofile.csv noscores.xlsx --tol 2 --json": [
+        "--tol needs --solver chebyshev, cg or contraction.",
+        "--json needs --out FILE for the numbers.",
+        "--tol must be a number in (0, 1). Got 2.0.",
+        "There is no file 'nofile.csv'.",
+        "There is no file 'noscores.xlsx'.",
+        "PREDICTIONS must be a .csv, .parquet or .npy file. Got 'noscores.xlsx' instead.",
+    ],
+    "build calls.csv more.csv --nodes people.csv --memory 0 --label-file no.npy --label-column state --out calls.csv": [
+        "--label-file is in place of --label-column: leave one of them out.",
+        "--memory must be a number in (0, inf). Got 0.0.",
+        "There is no file 'no.npy'.",
+        "--out must be a folder, and 'calls.csv' is a file.",
+        "calls.csv has no columns 'source' and 'target'. Its columns: from, to, minutes.",
+        "more.csv has no columns 'source' and 'target'. Its columns: from, to.",
+        "people.csv has no columns 'id' and 'state'. Its columns: name, status, age. Did you mean 'status'?",
+        "Name them: --source from --target to --id-column name --label-column status",
+    ],
+    "build nofile.csv --feature-file no.npy --features age --column age=number --out out": [
+        "--features names columns of a node table: add --nodes FILE.",
+        "--column names columns of a node table: add --nodes FILE.",
+        "--feature-file needs the order of the nodes: add --nodes, a node table",
+        "Give --features (the columns to use) or --column (how to use some), not both",
+        "There is no file 'nofile.csv'.",
+        "There is no file 'no.npy'.",
+    ],
+    "ppr calls.csv ann --alpha 2 --topk 0 --nodes nofile.csv --out rows.csv": [
+        "--alpha must be a number in (0, 1]. Got 2.0.",
+        "--topk must be an integer of at least 1. Got 0.",
+        "--out must end in .npz. Got 'rows.csv' instead.",
+        "There is no file 'nofile.csv'.",
+        "calls.csv has no columns 'source' and 'target'. Its columns: from, to, minutes. Name them: --source from --target to",
+    ],
+    "data check calls.csv --nodes nofile.csv --column age --unknown-nodes skip": [
+        "--column takes NAME=KIND, such as zip=category, not 'age'.",
+        "--unknown-nodes must be one of 'error', 'drop' or 'add'. Got 'skip'.",
+        "There is no file 'nofile.csv'.",
+        "calls.csv has no columns 'source' and 'target'. Its columns: from, to, minutes. Name them: --source from --target to",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("call", EVERYTHING)
+def test_everything_that_is_wrong_is_listed_at_once(pprop_here: Command, tmp_path: Path, call: str):
+    for name, text in TABLES.items():
+        (tmp_path / name).write_text(text)
+    answer = pprop_here(*call.split())
+    verb = next(name for name in COMMANDS if call.startswith(f"{name} "))
+    lines = [line.strip().removeprefix(f"pprop {verb}: ") for line in answer.err.splitlines()]
+    told = [line for line in lines if not line.startswith("Try: ")]
+    assert len(told) == len(EVERYTHING[call]), answer.err
+    for line, start in zip(sorted(told), sorted(EVERYTHING[call]), strict=True):
+        assert line.startswith(start)
+    assert FOREIGN.search(answer.err) is None
+    assert {file.name for file in tmp_path.iterdir()} == {*TABLES}
+
+
+def test_what_is_wrong_with_tables_alone_is_a_list_of_problems(pprop_here: Command, tmp_path: Path):
+    for name, text in TABLES.items():
+        (tmp_path / name).write_text(text)
+    answer = pprop_here("data", "check", "calls.csv", "--nodes", "people.csv", "--column", "age=years")
+    assert (answer.code, answer.err) == (3, "")
+    assert [line.split(maxsplit=1)[1] for line in answer.out.splitlines() if line.startswith("  problem")] == [
+        "--column must be NAME=KIND, where KIND is one of number, boolean, category, date, text, embedding, unused. "
+        "Got 'age=years'.",
+        "calls.csv has no columns 'source' and 'target'. Its columns: from, to, minutes.",
+        "people.csv has no column 'id'. Its columns: name, status, age. "
+        "Name them: --source from --target to --id-column name",
+    ]
+
+
 def test_help_is_shown_whatever_else_is_wrong(pprop_here: Command):
     answer = pprop_here("train", "--bogus", "--alpha", "much", "--help")
     assert (answer.code, answer.err) == (0, "")

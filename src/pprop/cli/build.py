@@ -23,6 +23,7 @@ FolderTables = Annotated[Tables, {"degree", "structure"}]
     "pprop build part-*.parquet --nodes nodes.parquet --label-column topic --features numbers --out graph",
     "pprop build edges.csv --nodes 111059956 --feature-file x.npy --directed --memory 8 --out graph",
     panel="Building",
+    checks=True,
 )
 def build(
     session: Session,
@@ -61,32 +62,31 @@ def build(
     """
     from pprop.graph.folder_manifest import FILES, manifest_fields
 
+    checks = session.checks
     if tables.files and feature_file is not None:
-        raise UsageError("--feature-file is in place of --features: leave one of them out.")
+        checks.add(UsageError("--feature-file is in place of --features: leave one of them out."))
     if label_file is not None and tables.label_column is not None:
-        raise UsageError("--label-file is in place of --label-column: leave one of them out.")
-    nodes, columns = _nodes(tables.nodes), tables.feature_columns
+        checks.add(UsageError("--label-file is in place of --label-column: leave one of them out."))
+    nodes = _nodes(tables.nodes)
     named = {"--label-column": tables.label_column, "--features": tables.named, "--column": tables.column}
     for name, value in named.items():
         if value and not isinstance(nodes, str) and value != ("numbers",):
-            raise UsageError(f"{name} names columns of a node table: add --nodes FILE.")
+            checks.add(UsageError(f"{name} names columns of a node table: add --nodes FILE."))
     for name, file in (("--feature-file", feature_file), ("--label-file", label_file)):
         if file is not None and nodes is None:
-            raise UsageError(
-                f"{name} needs the order of the nodes: add --nodes, a node table with its rows in this order, or how many "
-                "nodes there are."
-            )
+            order = "add --nodes, a node table with its rows in this order, or how many nodes there are"
+            checks.add(UsageError(f"{name} needs the order of the nodes: {order}."))
     for file in (*edges, *([nodes] if isinstance(nodes, str) else []), *tables.files, feature_file, label_file):
         if file is not None and not Path(file).exists():
-            raise FileNotFoundError(f"There is no file {str(file)!r}.")
-    check_folder(out, names=FILES, force=force)
+            checks.add(FileNotFoundError(f"There is no file {str(file)!r}."))
+    checks.run(check_folder, out, names=FILES, force=force)
+    checks.run(lambda: tables.feature_columns)
+    checks.run(tables.check, *edges)
+    checks.settle()
     out.parent.mkdir(parents=True, exist_ok=True)
-
     from pprop.graph.building.build import build_graph
 
-    if edges and Path(edges[0]).is_file():
-        tables.check(edges[0])
-    options: dict[str, Any] = {}
+    columns, options = tables.feature_columns, dict[str, Any]()
     if tables.missing_labels is not None:
         options["missing_labels"] = tuple(text.strip() for text in tables.missing_labels.split(","))
     try:

@@ -76,7 +76,12 @@ def get(session: Session, name: NameArgument) -> None:
     session.result(record, f"{name} ({found.origin}): {found.path}\n{graph}")
 
 
-@verb("data check", "pprop data check graph.npz", "pprop data check edges.csv --nodes nodes.csv --label-column topic")
+@verb(
+    "data check",
+    "pprop data check graph.npz",
+    "pprop data check edges.csv --nodes nodes.csv --label-column topic",
+    checks=True,
+)
 def check(
     session: Session,
     path: Annotated[
@@ -89,8 +94,11 @@ def check(
 
     A problem keeps pprop from reading the graph (exit code 3); a warning is probably not meant; a note is a fact.
     """
-    origin = GraphInput(path, tables)
-    origin.check_files()
+    origin, checks = GraphInput(path, tables), session.checks
+    checks.run(origin.check_files)
+    if checks:  # otherwise what is wrong with columns is a finding
+        checks.run(origin.check)
+    checks.settle()
 
     from pprop.cli.check import Finding, inspect
 

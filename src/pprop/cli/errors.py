@@ -60,6 +60,10 @@ class Checks:
         if error is None:
             self.settle()
 
+    def __bool__(self) -> bool:
+        """Whether there is an error."""
+        return bool(self._errors)
+
     def add(self, error: PpropError | OSError) -> None:
         """Add an error, or the several ones of other checks; of two about the value of one option the first is kept."""
         if isinstance(error, SeveralErrors) and not error.remedies:

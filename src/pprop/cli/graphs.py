@@ -160,8 +160,8 @@ class Tables(Options):
             )
         return self.named or self.kinds or "auto"
 
-    def check(self, edges: str, *, labels: bool = False, split_column: str | None = None) -> None:
-        """Refuse columns that the tables do not have, before any row is read; `edges` is the edge list."""
+    def check(self, *edges: str, labels: bool = False, split_column: str | None = None) -> None:
+        """Refuse columns that the tables do not have, before any row is read; `edges` are the edge lists."""
         from pprop.cli.named_columns import NamedColumns
 
         of_nodes = {"id_column": self.id_column, "label_column": self.label_column, "split_column": split_column}

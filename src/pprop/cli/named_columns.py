@@ -1,8 +1,8 @@
-"""Whether two tables have the columns that options name: all that is missing at once, and the options that would do."""
+"""Whether tables have the columns that options name: all that is missing at once, and the options that would do."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -21,7 +21,7 @@ DEFAULTS = {"source": "source", "target": "target", "id_column": "id"}
 @final
 @dataclass(frozen=True)
 class NamedColumns:
-    """The columns of two tables that options name.
+    """The columns of edge lists and a node table that options name.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class NamedColumns:
         Whether the classes of nodes are needed.
     """
 
-    edges: str
+    edges: Sequence[str]
     nodes: str | None
     of_edges: Mapping[str, str | None]
     of_nodes: Mapping[str, str | None]
@@ -52,17 +52,26 @@ class NamedColumns:
                     "found": repr(f"{name}={kind}"),
                 }
                 errors.append(InputError(parameter="column", function="read_edges", **fields))
-        if Path(self.edges).exists():
-            _lacking(self.edges, "path", self.of_edges, errors)
-        nodes = None
-        if self.nodes is not None and Path(self.nodes).exists():
-            nodes = _lacking(self.nodes, "nodes", self.of_nodes, errors)
+        headers: dict[str, DataTable] = {}
+        of_files = [(file, "path", self.of_edges) for file in self.edges]
+        for file, parameter, names in (*of_files, (self.nodes, "nodes", self.of_nodes)):
+            if file is not None and Path(file).exists():
+                try:
+                    headers[parameter] = header_of(file, parameter)
+                    headers[parameter].check_columns(_given(names))
+                except PpropError as error:
+                    errors.append(error)
         if self._lacks_labels:
             what = "Training needs the classes of some nodes: name the column that holds them."
-            errors.append(InputError(f"{what}{_columns(nodes)}"))
+            errors.append(InputError(what + _columns(headers.get("nodes"))))
         if errors:
             options = self._proposed(errors)
             raise together(errors, *([Remedy(settings=options)] if options else []))
+
+    @property
+    def _first(self) -> Path:
+        """The first edge list."""
+        return Path(self.edges[0])
 
     @property
     def _lacks_labels(self) -> bool:
@@ -81,7 +90,7 @@ class NamedColumns:
                 close = {parameter: get_close_matches(name, error.columns, 1) for parameter, name in typed.items()}
                 alike |= {parameter: names[0] for parameter, names in close.items() if names and "[" not in parameter}
         try:
-            likely = self._likely(missing) if Path(self.edges).exists() else {}
+            likely = self._likely(missing) if self._first.exists() else {}
         except InputError:  # a table that cannot be read is refused when its columns are known
             likely = {}
         wanted = {*missing, *({"label_column"} if self._lacks_labels else ())}
@@ -96,24 +105,17 @@ class NamedColumns:
             name: value for name, value in _given({**self.of_edges, **self.of_nodes}).items() if name not in missing
         }
         there = self.nodes is not None and Path(self.nodes).exists()
-        return likely_columns(_begin(self.edges), _begin(str(self.nodes)) if there else None, known)
+        return likely_columns(_begin(str(self._first)), _begin(str(self.nodes)) if there else None, known)
 
 
 def _given(names: Mapping[str, str | None]) -> dict[str, str]:
     return {parameter: name for parameter, name in names.items() if name is not None}
 
 
-def _lacking(file: str, parameter: str, names: Mapping[str, str | None], errors: list[PpropError]) -> DataTable | None:
-    """Add the columns that a table does not have to the errors, or that it cannot be read; return its header."""
-    try:
-        stream = TableStream.of([file], parameter, "read_edges")
-        header = stream.header(stream.files[0])
-    except PpropError as error:
-        errors.append(error)
-        return None
-    error = header.lacks(_given(names))
-    errors += [] if error is None else [error]
-    return header
+def header_of(file: str, parameter: str) -> DataTable:
+    """Return the columns of a table, without its rows; `parameter` gives the file."""
+    stream = TableStream.of([file], parameter, "read_edges")
+    return stream.header(stream.files[0])
 
 
 def _columns(nodes: DataTable | None) -> str:

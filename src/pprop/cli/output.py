@@ -248,6 +248,13 @@ def check_folder(path: Path, *, names: frozenset[str], force: bool) -> None:
     _check_parent(path)
 
 
+def check_place(path: Path) -> None:
+    """Refuse, before any work is done, what cannot be a folder, new or with more files to come."""
+    if path.exists() and not path.is_dir():
+        raise NotADirectoryError(f"--out must be a folder, and {str(path)!r} is a file.")
+    _check_parent(path)
+
+
 def _check_parent(path: Path) -> None:
     nearest = next(folder for folder in path.absolute().parents if folder.exists())
     if not nearest.is_dir():

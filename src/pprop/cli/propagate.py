@@ -10,7 +10,7 @@ import typer
 
 from pprop._errors import FormatError, InputError
 from pprop._validate import check_choice, counted, listed
-from pprop.cli.errors import UsageError
+from pprop.cli.errors import Checks, UsageError
 from pprop.cli.graphs import GraphArgument, GraphInput, StructureTables
 from pprop.cli.models import FORMATS, Column, csv_text, write_table
 from pprop.cli.output import Session, check_file, new_file, picked
@@ -33,6 +33,7 @@ NUMBERS = (*FORMATS, ".npy")
     "pprop propagate edges.csv scores.csv --normalization row --exact --out spread.csv",
     "pprop propagate edges.csv scores.csv --solver chebyshev --tol 1e-6 --out spread.csv",
     panel="Propagation",
+    checks=True,
 )
 def propagate(
     session: Session,
@@ -72,25 +73,28 @@ def propagate(
     PREDICTIONS in their order.
     """
     from pprop.kernels import choose_backend
-    from pprop.propagation.tolerance import check_solver
+    from pprop.propagation.tolerance import TOLERANCE_SOLVERS, check_solver
 
+    origin, checks = GraphInput(graph, tables), session.checks
     if sum((exact, steps is not None, solver is not None)) > 1:
-        raise UsageError("Give one of --steps, --exact and --solver: they are different ways to compute.")
+        checks.add(UsageError("Give one of --steps, --exact and --solver: they are different ways to compute."))
     if tol is not None and solver is None:
-        raise UsageError("--tol needs --solver chebyshev, cg or contraction.")
-    check_file(out, force=force, formats=NUMBERS)
+        checks.add(UsageError("--tol needs --solver chebyshev, cg or contraction."))
+    checks.run(check_file, out, force=force, formats=NUMBERS)
     if out is None and session.json:
-        raise UsageError("--json needs --out FILE for the numbers.")
+        checks.add(UsageError("--json needs --out FILE for the numbers."))
     powers = None if exact or solver is not None else (STEPS.default if steps is None else steps)
     if powers is None:
-        POSITIVE_ALPHA.check(alpha, "propagate")
-    origin = GraphInput(graph, tables)
-    chosen = _solver(powers, solver, tol)
+        checks.run(POSITIVE_ALPHA.check, alpha, "propagate")
+    if solver is not None:
+        checks.run(check_choice, solver, "solver", "propagate", list(TOLERANCE_SOLVERS))
     if tables.directed and solver is not None:
-        check_solver(solver, "propagate")
-    choose_backend(backend, "cpu", "propagate")
-    if not predictions.exists():
-        raise FileNotFoundError(f"There is no file {str(predictions)!r}.")
+        checks.run(check_solver, solver, "propagate")
+    checks.run(choose_backend, backend, "cpu", "propagate")
+    checks.run(origin.check)
+    checks.run(check_rows, predictions, columns)
+    checks.settle()
+    chosen = _solver(powers, solver, tol)
     known = origin.read()
     rows = read_rows(predictions, known, tables.id_column, columns, session)
 
@@ -141,7 +145,7 @@ def _solver(steps: int | None, name: str | None, tol: float | None) -> Solver:
 
     if name is None:
         return Exact() if steps is None else PowerIteration(steps)
-    return TOLERANCE_SOLVERS[check_choice(name, "solver", "propagate", list(TOLERANCE_SOLVERS))](tol)
+    return TOLERANCE_SOLVERS[name](tol)
 
 
 @final
@@ -165,16 +169,30 @@ class Rows:
     nodes: NDArray[np.int64]
 
 
+def check_rows(path: Path, columns: str | None) -> None:
+    """Refuse a file that cannot be read as numbers, or that lacks the columns that are named, before any row is read."""
+    from pprop.cli.named_columns import header_of
+
+    with Checks() as checks:
+        if not path.exists():
+            checks.add(FileNotFoundError(f"There is no file {str(path)!r}."))
+        if path.suffix.lower() not in NUMBERS:
+            checks.add(FormatError(f"PREDICTIONS must be a .csv, .parquet or .npy file. Got {str(path)!r} instead."))
+        elif path.suffix.lower() != ".npy" and path.exists():
+            names = {f"columns[{at}]": name for at, name in enumerate(_names(columns))}
+            checks.run(lambda: header_of(str(path), "predictions").check_columns(names))
+        elif path.suffix.lower() == ".npy" and columns is not None:
+            checks.add(UsageError("--columns names columns, and an .npy file has no names."))
+
+
+def _names(columns: str | None) -> list[str]:
+    return [] if columns is None else [name.strip() for name in columns.split(",")]
+
+
 def read_rows(path: Path, graph: Graph, id_column: str, columns: str | None, session: Session) -> Rows:
     """Read a .csv, .parquet or .npy file with one row for each node of the graph."""
-    if not path.exists():
-        raise FileNotFoundError(f"There is no file {str(path)!r}.")
-    if path.suffix.lower() not in NUMBERS:
-        raise FormatError(f"PREDICTIONS must be a .csv, .parquet or .npy file. Got {str(path)!r} instead.")
     if path.suffix.lower() != ".npy":
         return _read_table(path, graph, id_column, columns, session)
-    if columns is not None:
-        raise UsageError("--columns names columns, and an .npy file has no names.")
     import numpy as np
 
     try:  # nothing is unpickled, and the size is checked against the header before memory is taken
@@ -203,7 +221,7 @@ def _read_table(path: Path, graph: Graph, id_column: str, columns: str | None, s
         if left:
             session.say(f"Left out, since they are not numbers to be spread: {listed(left)}.")
     else:
-        names = [name.strip() for name in columns.split(",")]
+        names = _names(columns)
     if not names:
         raise FormatError(f"The table {str(path)!r} has no column of numbers besides {id_column!r}.")
     values = np.stack([table.numbers(name, "columns") for name in names], axis=1)

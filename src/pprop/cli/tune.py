@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from dataclasses import replace
 from enum import StrEnum
@@ -13,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pprop._errors import InputError
 from pprop._optional import check_installed
 from pprop._validate import counted, reject
-from pprop.cli.errors import UsageError
+from pprop.cli.errors import Checks, UsageError
 from pprop.cli.graphs import GraphArgument, GraphInput, Tables
 from pprop.cli.models import FILES, write_artefact
-from pprop.cli.output import Session, columns, new_folder, picked
+from pprop.cli.output import Session, check_place, columns, new_folder, picked
 from pprop.cli.splits import SEED, SplitOptions, class_names
 from pprop.cli.training_report import overview
 from pprop.cli.verbs import (
@@ -28,6 +27,7 @@ from pprop.cli.verbs import (
     option,
     out_option,
     verb,
+    within,
 )
 from pprop.cli.words import Shell
 from pprop.settings import BACKEND, DEVICE
@@ -50,6 +50,7 @@ class TunedModel(StrEnum):
     "pprop tune citeseer --out tuned --space alpha=0.02:0.5:log --space hidden=32,64 --space max_epochs=2000",
     "pprop tune edges.csv --nodes nodes.csv --label-column topic --out tuned --trials 30 --fit",
     panel="Search",
+    checks=True,
 )
 def tune(
     session: Session,
@@ -64,7 +65,9 @@ def tune(
         ),
     ] = None,
     trials: Annotated[int, option("Number of trials, earlier ones in the folder included.", rule=at_least(1))] = 50,
-    time_limit: Annotated[float | None, option("Minutes after which the search ends.", metavar="MIN")] = None,
+    time_limit: Annotated[
+        float | None, option("Minutes after which the search ends.", metavar="MIN", rule=within("(0, inf)"))
+    ] = None,
     holdouts: Annotated[int, option("Trainings per trial, each judged on other nodes.", rule=at_least(1))] = 4,
     seed: Annotated[int, option("Seed of the search; on your own graph also of the split.", rule=at_least(0))] = 0,
     backend: BackendOption = BACKEND.default,
@@ -81,20 +84,18 @@ def tune(
     The search uses the training and validation nodes of the split of 'pprop train', and never the test nodes. Run the same
     command again to continue a search that was interrupted; --trials and --time-limit may change.
     """
-    origin = GraphInput(graph, tables)
-    if time_limit is not None and not 0 < time_limit < math.inf:
-        raise UsageError(f"--time-limit takes minutes, more than 0, not {time_limit:g}.")
-    split.check(origin)
+    origin, checks = GraphInput(graph, tables), session.checks
+    checks.run(split.check, origin)
     if origin.path is not None:
-        SEED(seed, "seed", "tune")
+        checks.run(SEED, seed, "seed", "tune")
     if split.stopping == 0 and split.split_column is None:
-        reject("stopping", "tune", "above 0: validation nodes judge the trials", split.stopping)
-    described = read_space(space, str(model)) if space else None
-    if out.exists() and not out.is_dir():
-        raise NotADirectoryError(f"--out must be a folder, and {str(out)!r} is a file.")
-    check_installed("optuna", extra="tune", purpose="Tuning")
-    check_machine(backend, device)
-    origin.check(labels=True, split_column=split.split_column)
+        checks.run(reject, "stopping", "tune", "above 0: validation nodes judge the trials", split.stopping)
+    described = checks.run(read_space, space, str(model)) if space and "model" not in session.unread else None
+    checks.run(check_place, out)
+    checks.run(check_installed, "optuna", extra="tune", purpose="Tuning")
+    checks.run(check_machine, backend, device)
+    checks.run(origin.check, labels=True, split_column=split.split_column)
+    checks.settle()
     if origin.path is not None:
         split = replace(split, seed=seed)
     known = origin.read()
@@ -164,24 +165,27 @@ def read_space(texts: list[str], model: str) -> dict[str, Any]:
     from pprop.tuning.space import SETTINGS, Range, Space
 
     found: dict[str, Any] = {}
-    for text in texts:
-        name, values = read_setting(text)
-        if name in found:
-            raise UsageError(f"--space names {name!r} twice: give all of its values at once.")
-        if name not in SETTINGS[model]:
-            known = ", ".join(SETTINGS[model])
-            raise UsageError(f"--space takes settings of {model}: {known}. Got {text!r}.")
-        found[name] = values
+    with Checks() as checks:
+        for text in texts:
+            name, values = checks.run(read_setting, text) or ("", None)
+            if name in found:
+                checks.add(UsageError(f"--space names {name!r} twice: give all of its values at once."))
+            elif name and name not in SETTINGS[model]:
+                known = ", ".join(SETTINGS[model])
+                checks.add(UsageError(f"--space takes settings of {model}: {known}. Got {text!r}."))
+            elif name:
+                found[name] = values
     if not any(isinstance(values, Range | list) for values in found.values()):
         raise UsageError(
             "--space needs a setting with several values to search, such as alpha=0.02:0.5. "
             f"Got one value of {', '.join(found)}."
         )
-    for name, value in Space.of(found, model).corners():
-        try:
-            SETTINGS[model][name].check(value, "tune")
-        except InputError as error:
-            raise InputError(Shell({name: f"--space {name}"}).argument(error)) from error
+    with Checks() as checks:
+        for name, value in Space.of(found, model).corners():
+            try:
+                SETTINGS[model][name].check(value, "tune")
+            except InputError as error:
+                checks.add(InputError(Shell({name: f"--space {name}"}).argument(error)))
     return found
 
 
