@@ -12,7 +12,7 @@ from pprop.study.experiment import Experiment
 from pprop.study.report.claims import Found, claims_table, counts, further_findings
 from pprop.study.report.page import Block, Bullets, Page, Picture, Section
 from pprop.study.store.row import RowKey
-from pprop.study.tables.agreement import agreement, nearness_sentence, nearness_table
+from pprop.study.tables.agreement import agreement, init_sentence, nearness_sentence, nearness_table
 from pprop.study.tables.entries import ByDataset, Metric, Samples, dataset_order, dataset_title
 from pprop.study.tables.over_nodes import NodeLead, over_nodes_sentence, over_nodes_table
 from pprop.study.tables.p_values import (
@@ -121,6 +121,7 @@ def summary(
     """Yield what reproduces, and what does not, in lines; nothing where there is nothing to say."""
     lines = [
         agreement(main, samples),
+        init_sentence(main),
         significance_sentence(main),
         more_splits_sentence(main, many),
         over_nodes_sentence(leads),
@@ -130,7 +131,9 @@ def summary(
     if apart:
         lines.append(f"Accuracies that disagree with the paper's: {listed(apart)}.")
         if any(validation_blocks(main, readings)):
-            lines[-1] += " The paper's row of Bt. FP is most likely of the validation splits, see below."
+            lines[-1] += (
+                " On three graphs of four the paper's row of Bt. FP is most likely of the validation splits, see below."
+            )
     lines += [*counts(claims), further_findings(claims)]
     if lines := [line for line in lines if line]:
         yield Bullets(tuple(lines))
@@ -337,7 +340,8 @@ def claims_blocks(claims: Sequence[Found]) -> Iterator[Block]:
     if claims:
         yield (
             "The figures are computed from the rows and the graphs. The readings and sentences are written by hand: "
-            "no program decides them. Brackets have the 95 % interval, or the range where the row says so."
+            "no program decides them. Brackets have the 95 % interval, or the range where the row says so. The intervals are not "
+            "corrected for the number of claims."
         )
         yield claims_table(claims, sentences=True)
 

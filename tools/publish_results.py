@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tools.bootstrapped_fp import read_readings
-from tools.brief import brief_page, short_table, significance_sentence
+from tools.brief import brief_page, more_splits_sentence, short_table, significance_sentence
 
 from pprop._errors import PpropError
 from pprop.datasets import load_dataset
@@ -64,7 +64,8 @@ def published_files(root: Path, lacking: list[str]) -> dict[str, str]:
     files = {f"results/{name}": text for name, text in page_files(page).items()}
     files["results/claims.csv"] = claims_csv(shown[4])
     files["docs/results.md"] = brief.replace("# Results\n\n", head, 1)
-    sentences = " ".join(filter(None, (str(page.lead[0]), significance_sentence(main))))
+    told = str(page.lead[0]), significance_sentence(main), more_splits_sentence(main, results.many)
+    sentences = " ".join(filter(None, told))
     text = "\n".join([*short_table(main), "", *textwrap.wrap(sentences, 125, break_on_hyphens=False)])
     files["README.md"] = _with_part((root / "README.md").read_text(encoding="utf-8"), text)
     return files

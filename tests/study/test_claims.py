@@ -46,6 +46,7 @@ from pprop.study.tables.table import listed
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
+OUT_OF_MEMORY = ("pubmed", "ms_academic")  # where the paper could not run PPNP
 
 
 class InMemory:
@@ -130,6 +131,9 @@ def test_models_that_sentences_name_are_those_of_the_rows(results: Any) -> None:
         means = percent(results.main[dataset])
         second = sorted(recent, key=lambda model: means[model])[1]
         assert "second largest" not in sentence or f"the second largest lead is over {second}." in sentence
+    for dataset in OUT_OF_MEMORY:
+        means = percent(results.main[dataset])
+        assert max(means, key=lambda model: means[model]) == "PPNP"
     for dataset in ("pubmed", "ms_academic"):
         spreads = {e.title: np.std([*e.accuracies.values()], ddof=1) for e in results.main[dataset]}
         most = max(("PPNP", "APPNP", "GAT"), key=lambda model: spreads[model])
@@ -173,14 +177,32 @@ def test_numbers_that_sentences_name_are_the_papers_or_the_pages() -> None:
     assert printed("gat", "cora_ml") > printed("gcn", "cora_ml")
     assert "as in the paper's own table" in read_of("ngcn_gcn")["ms_academic"]
     assert "as in the paper's own table" in read_of("gat_gcn")["cora_ml"]
-    assert [papers[f"gasteiger_2019_ppnp_{name}"] for name in ("pubmed", "ms_academic")] == [None, None]
+    assert [papers[f"gasteiger_2019_ppnp_{name}"] for name in OUT_OF_MEMORY] == [None, None]
     nodes = len(protocol_of(load_dataset("citeseer")).test)
     assert all(
         f"these {nodes} test nodes" in read_of(f"{model}_nearest_200")["citeseer"] for model in ("ppnp", "appnp")
     )
+    assert all(read_of("ppnp_appnp")[name].endswith("It has the highest accuracy here.") for name in OUT_OF_MEMORY)
     page = (ROOT / "docs/study.md").read_text(encoding="utf-8")  # whose table has a test of its own
     assert "| cora_ml | PPNP | 1 a class | 27 of 100 |" in page
     assert "27 of 100 runs with one label stop early" in read_of("ppnp_labels")["cora_ml"]
+
+
+def test_lost_points_that_sentences_name_in_words_are_those_of_the_rows(results: Any) -> None:
+    words = {2: "Two points are lost.", 3: "Three points are lost.", 4: "Four points are lost."}
+    for dataset, sentence in read_of("inference_both").items():
+        figure = MEASURES["inference_both"].of(results, dataset)
+        assert figure is not None
+        assert sentence == ("Less than a point is lost." if figure.value > -1 else words[round(-figure.value)])
+    figure = MEASURES["appnp_ppnp"].of(results, "pubmed")
+    assert figure is not None
+    assert figure.low < -0.5  # "beyond half a point"
+    assert all(
+        abs(end) < 0.5
+        for dataset in ("citeseer", "cora_ml", "ms_academic")
+        if (other := MEASURES["appnp_ppnp"].of(results, dataset))
+        for end in (other.low, other.high)
+    )
 
 
 def test_the_readme_says_of_the_tuned_model_what_the_rows_say(results: Any) -> None:

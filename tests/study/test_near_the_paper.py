@@ -22,6 +22,7 @@ from pprop.study.tables.agreement import (
     agreement,
     apart,
     apart_table,
+    init_sentence,
     init_test,
     nearness_sentence,
     nearness_table,
@@ -136,6 +137,10 @@ def test_the_tables_count_values_by_dataset_and_name_the_farthest(
     assert [str(value) for value in accuracy.rows[1]] == ["PubMed", "1 of 1", "0 of 1", "–", "None", "GCN +0.00"]
     assert [str(value) for value in accuracy.rows[2]][:3] == ["All", "2 of 3", "1 of 3"]
     assert accuracy.rows[2][-1] == "GAT on Citeseer \u22122.00"
+    assert init_sentence(main) == (
+        "On Citeseer splits and test nodes are the paper's own, so only initialisations differ. χ² of the networks' differences, "
+        f"the sharper test, is {squares} for accuracies (p < 1e\u22126) and 1608.8 of 2 for values of macro F1 (p < 1e\u22126)."
+    )
     text = nearness_sentence(main)
     assert "On Citeseer the splits and test nodes are the paper's own" in text
     assert "is GAT on Citeseer: \u22122.00 points, 14.1 standard errors." in text
@@ -152,16 +157,17 @@ def test_it_is_said_how_many_agreed_before_readings_were_changed(
     tuned = make_cell("bootstrapped_fp", {}, "citeseer")
     jk = [(now, exact(make_rows, now, 0.7303, 0.01)), (first, exact(make_rows, first, 0.70, 0.01))]
     samples = samples_of(*jk)
+    within = "the whole 95 % interval of the difference is within ±0.5 points or ±0.005."
     assert agreement(entries(paper, samples_of(jk[0]))) == (
-        "1 of 1 accuracies and 0 of 1 values of macro F1 agree with the paper's."
+        f"1 of 1 accuracies and 0 of 1 values of macro F1 agree with the paper's. In 1 and 0 {within}"
     )
     changed = " Readings were changed after their test values had differed. With the first reading of JK, 0 and 0 agree"
-    start = "1 of 1 accuracies and 0 of 1 values of macro F1 agree with the paper's."
+    start = f"1 of 1 accuracies and 0 of 1 values of macro F1 agree with the paper's. In 1 and 0 {within}"
     assert agreement(entries(paper, samples), samples) == f"{start}{changed}."
     fp = [(original, exact(make_rows, original, 0.7355, inits=1)), (tuned, exact(make_rows, tuned, 0.80, inits=1))]
     samples = samples_of(*jk, *fp)
     text = agreement(entries(paper, samples), samples)
-    start = "2 of 2 accuracies and 0 of 2 values of macro F1 agree with the paper's."
+    start = f"2 of 2 accuracies and 0 of 2 values of macro F1 agree with the paper's. In 2 and 0 {within}"
     assert text == (
         f"{start}{changed.replace('0 and 0', '1 and 0')}; with the tuned Bt. FP in place of Bt. FP as well, 0 and 0."
     )

@@ -183,6 +183,35 @@ def bootstrap_interval(
     return float(low), float(high)
 
 
+def half_by_chance(values: ArrayLike, level: float = 0.99, draws: int = 1000) -> tuple[float, float]:
+    """Return the range of the ± of `values`, shape (m,), over other draws of its 1000 resamples.
+
+    A published ± beyond it is of other values.
+
+    Parameters
+    ----------
+    values
+        One for each run.
+    level
+        The share of draws that end within the range.
+    draws
+        How many are made.
+
+    Examples
+    --------
+    >>> accuracies = np.linspace(0.7, 0.8, 20)
+    >>> low, high = half_by_chance(accuracies, draws=100)
+    >>> low < estimate(accuracies).half < high
+    True
+    """
+    sample = np.asarray(values, dtype=np.float64)
+    ends = np.array(
+        [bootstrap_interval(sample, seed=seed) for seed in range(1, draws + 1)]
+    )  # seed 0 is that of `estimate`
+    low, high = np.quantile(np.abs(ends - sample.mean()).max(axis=1), [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
 def student_half(values: ArrayLike) -> float:
     """Return half the 95 % interval of the mean of `values`, shape (m,), by Student's t; infinite for fewer than two.
 

@@ -17,7 +17,7 @@ from pprop.study.cell import MODELS, is_original, make_cell
 from pprop.study.stats.variance import TAIL, variance_components
 from pprop.study.tables.entries import ByDataset, Metric, Samples, TableEntry, dataset_title
 from pprop.study.tables.paper import Score, score
-from pprop.study.tables.table import Cells, Number, Table, listed
+from pprop.study.tables.table import Cells, Number, Table, listed, p_words
 
 MARGIN = 0.5  # points of accuracy, and hundredths of macro F1
 PAPERS_SPLITS = ("citeseer", "cora_ml")  # datasets whose splits and test nodes are known to be the paper's own
@@ -198,9 +198,32 @@ def nearness_sentence(by_dataset: ByDataset) -> str:
     if pubmed is not None:
         text += (
             f" If PubMed's splits are the paper's, too, its χ² of accuracies is {pubmed.statistic:.1f} of "
-            f"{pubmed.models} (p = {pubmed.p:.2g})."
+            f"{pubmed.models} ({p_words(pubmed.p)})."
         )
     return text
+
+
+def init_sentence(by_dataset: ByDataset) -> str:
+    """Return the test of initialisations alone, where splits and test nodes are the paper's own; empty without values.
+
+    >>> init_sentence({})
+    ''
+    """
+    tests = {
+        name: test
+        for metric, (name, _) in _METRICS.items()
+        if (test := init_test(one for group in aparts(by_dataset, metric).values() for one in group)) is not None
+    }
+    if not tests:
+        return ""
+    own = listed([dataset_title(name) for name in PAPERS_SPLITS if name in by_dataset])
+    told = listed(
+        [f"{test.statistic:.1f} of {test.models} for {name} ({p_words(test.p)})" for name, test in tests.items()]
+    )
+    return (
+        f"On {own} splits and test nodes are the paper's own, so only initialisations differ. χ² of the networks' differences, "
+        f"the sharper test, is {told}."
+    )
 
 
 def apart_table(by_dataset: ByDataset, metric: Metric) -> Table:
@@ -227,7 +250,7 @@ def apart_table(by_dataset: ByDataset, metric: Metric) -> Table:
 
 
 def agreement(by_dataset: ByDataset, samples: Samples | None = None) -> str:
-    """Return how many values agree with the paper's, and how many did before readings were chosen anew.
+    """Return how many values agree with the paper's, are within the margin, and agreed before readings were chosen anew.
 
     Parameters
     ----------
@@ -244,6 +267,12 @@ def agreement(by_dataset: ByDataset, samples: Samples | None = None) -> str:
     if not (now := _counts(by_dataset)):
         return ""
     text = f"{' and '.join(now.values())} agree with the paper's."
+    within = {
+        metric: [one.near for group in aparts(by_dataset, metric).values() for one in group] for metric in _METRICS
+    }
+    if any(within.values()):
+        near = " and ".join(str(sum(found)) for found in within.values() if found)
+        text += f" In {near} the whole 95 % interval of the difference is within ±{MARGIN} points or ±{MARGIN / 100}."
     before, parts = by_dataset, list[str]()
     for model, (settings, name) in _FIRST.items():
         if (swapped := _with_first(before, model, settings, samples or Samples([]))) is not None:
