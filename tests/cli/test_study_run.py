@@ -117,18 +117,20 @@ def test_an_unknown_name_is_answered_with_the_groups_alone(pprop_here):
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("options", "code", "sentence"),
     [
-        (("--time-limit", 0), "--time-limit takes minutes, more than 0, not 0."),
-        (("--time-limit", "nan"), "--time-limit takes minutes, more than 0, not nan."),
-        (("--device", "tpu"), "--device takes cpu or cuda, not 'tpu'."),
-        (("--out", "afile"), "--out takes a folder, and 'afile' is a file."),
+        (("--time-limit", 0), 3, "--time-limit must be a number in (0, inf). Got 0.0."),
+        (("--time-limit", "nan"), 3, "--time-limit must be a number in (0, inf). Got nan."),
+        (("--device", "tpu"), 3, "--device must be one of 'cpu' or 'cuda'. Got 'tpu'."),
+        (("--out", "afile"), 4, "--out must be a folder, and 'afile' is a file."),
     ],
 )
-def test_an_option_is_checked_by_its_name_before_there_is_a_folder(pprop_here, tmp_path: Path, options, sentence: str):
+def test_an_option_is_checked_by_its_name_before_there_is_a_folder(
+    pprop_here, tmp_path: Path, options, code: int, sentence: str
+):
     (tmp_path / "afile").touch()
     answer = pprop_here("study", "run", "quick", *options)
-    assert (answer.code, answer.out) == (2, "")
+    assert (answer.code, answer.out) == (code, "")
     assert sentence in answer.err
     assert answer.err.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["afile"]

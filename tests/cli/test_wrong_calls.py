@@ -81,6 +81,8 @@ def test_missing_arguments_and_options_are_named_together(pprop_here: Command, n
         for each in COMMANDS[name].params
         if each.required
     ]
+    if name == "study run":  # whose arguments are needed by turns
+        missing.append("Give names of experiments, or --model together with either --dataset or --graph.")
     assert answer.code == 2
     assert [line.strip().removeprefix(f"pprop {name}: ") for line in answer.err.splitlines()] == [
         "No such option: --bogus.",
@@ -200,6 +202,28 @@ EVERYTHING = {
         "--unknown-nodes must be one of 'error', 'drop' or 'add'. Got 'skip'.",
         "There is no file 'nofile.csv'.",
         "calls.csv has no columns 'source' and 'target'. Its columns: from, to, minutes. Name them: --source from --target to",
+    ],
+    "study run quik --graph calls.csv --nodes nofile.csv --time-limit 0 --device tpu --out people.csv": [
+        "--time-limit must be a number in (0, inf). Got 0.0.",
+        "--device must be one of 'cpu' or 'cuda'. Got 'tpu'.",
+        "--out must be a folder, and 'people.csv' is a file.",
+        "There is no file 'nofile.csv'.",
+        "calls.csv has no columns 'source' and 'target'. Its columns: from, to, minutes.",
+        "Training needs the classes of some nodes: name the column that holds them.",
+        "Name them: --source from --target to --label-column COLUMN",
+        "unknown experiment or group 'quik'. Did you mean 'quick'? All names: pprop study list.",
+    ],
+    "study run --model nosuch:build --dataset cora --source from --label-column topic --runs 0": [
+        "--source belongs to a graph of your own: add --graph.",
+        "--label-column belongs to a graph of your own: add --graph.",
+        "--runs must be an integer of at least 1. Got 0.",
+        "--dataset must be one of 'citeseer', 'cora_ml', 'pubmed' or 'ms_academic'. Got 'cora'.",
+        "The module of the model 'nosuch:build' cannot be imported: No module named 'nosuch'",
+    ],
+    "study verify nofolder --sample 0 --minutes 0 --seed -1": [
+        "--sample must be an integer of at least 1. Got 0.",
+        "--minutes must be a number in (0, inf). Got 0.0.",
+        "--seed must be an integer of at least 0. Got -1.",
     ],
 }  # fmt: skip
 

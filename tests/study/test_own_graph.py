@@ -425,8 +425,13 @@ def test_a_run_says_what_became_of_every_column(tmp_path: Path, monkeypatch, ppr
     Path("links.csv").write_text("source,target,metres\n" + "".join(f"a{k},a{(k + 1) % n},{k}.5\n" for k in range(n)))
     rows = (f"a{k},{k % 7},{'left' if k % 3 else ''},{k % 2},call {k}\n" for k in range(n))
     Path("places.csv").write_text("id,stars,side,kind,phone\n" + "".join(rows))
+
+    def end(*arguments: object) -> None:
+        raise InputError("That is enough.")
+
+    monkeypatch.setattr("pprop.cli.study.named_jobs", end)  # the columns are told before
     _, _, told = pprop(
-        "study", "run", "nothing", "--graph", "links.csv", "--nodes", "places.csv", "--label-column", "kind"
+        "study", "run", "quick", "--graph", "links.csv", "--nodes", "places.csv", "--label-column", "kind"
     )
     lines = {line.split()[0]: line for line in told.splitlines() if line.strip()}
     assert lines.keys() >= {"stars", "side", "phone", "metres"}

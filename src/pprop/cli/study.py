@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter
 from dataclasses import replace
@@ -11,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pprop._validate import counted
+from pprop._validate import check_choice, counted
 from pprop.cli.errors import UsageError
 from pprop.cli.graphs import GraphInput, Tables
-from pprop.cli.output import BAD_INPUT, UNEXPECTED, UNFINISHED, Session, columns, picked
-from pprop.cli.study_jobs import model_jobs, named_jobs, read_own_graph
+from pprop.cli.output import BAD_INPUT, UNEXPECTED, UNFINISHED, Session, check_place, columns, picked
+from pprop.cli.study_jobs import find_experiments, model_jobs, name_of, named_jobs, read_own_graph
 from pprop.cli.study_outcome import outcome_record, outcome_text
-from pprop.cli.verbs import DeviceOption, at_least, examples, make_app, option, verb
+from pprop.cli.verbs import DeviceOption, at_least, examples, make_app, option, verb, within
 from pprop.settings import DEVICE
 
 if TYPE_CHECKING:
@@ -61,6 +60,7 @@ def list_all(session: Session) -> None:
     "pprop study run --model mymodule:build --dataset cora_ml",
     "pprop study run quick labels --graph mine.npz --out study",
     "pprop study run accuracy --graph edges.csv --nodes nodes.csv --label-column topic --out study",
+    checks=True,
 )
 def run(
     session: Session,
@@ -81,7 +81,9 @@ def run(
     out: Annotated[Path, option("Folder of the study; may have rows.", metavar="DIR")] = Path("study"),
     runs: Annotated[int | None, option("Runs of each cell.  [default: all]", metavar="N", rule=at_least(1))] = None,
     device: DeviceOption = DEVICE.default,
-    time_limit: Annotated[float | None, option("End after so many minutes.", metavar="MIN")] = None,
+    time_limit: Annotated[
+        float | None, option("End after so many minutes.", metavar="MIN", rule=within("(0, inf)"))
+    ] = None,
     model: Annotated[str | None, option("Your own model: a function of the graph.", metavar="MODULE:FUNCTION")] = None,
     dataset: Annotated[str | None, option("For --model: citeseer, cora_ml, ...")] = None,
 ) -> None:
@@ -93,31 +95,43 @@ def run(
     gets the features as stored, not normalised; a parameter seed of the function gets the seed of each run. --graph runs
     the experiments on a graph with features and labels of your own, standardised as the paper's are; the study keeps a copy.
     """
-    wrong = not names or dataset is not None if model is None else bool(names) or (dataset is None) == (graph is None)
-    if wrong:
-        raise UsageError("Give names of experiments, or --model together with either --dataset or --graph.")
-    if graph is None and tables.words():
-        raise UsageError(f"{tables.words()[0]} belongs to a graph of your own: add --graph.")
-    if graph is not None and any(name.endswith(".toml") for name in names or []):
-        raise UsageError("--graph takes names of experiments and groups; a .toml file names its dataset itself.")
-    if model is not None and ":" not in model:
-        raise UsageError(f"--model takes module:function, not {model!r}.")
-    if time_limit is not None and not 0 < time_limit < math.inf:
-        raise UsageError(f"--time-limit takes minutes, more than 0, not {time_limit:g}.")
-    if device not in ("cpu", "cuda"):
-        raise UsageError(f"--device takes cpu or cuda, not {device!r}.")
-    if out.exists() and not out.is_dir():
-        raise UsageError(f"--out takes a folder, and {str(out)!r} is a file.")
-
-    from pprop.study.experiment_folder import keep_experiment
-    from pprop.study.graphs import keep_graph
+    from pprop.datasets import DATASETS
+    from pprop.study.experiment_folder import check_graph_name, keep_experiment
+    from pprop.study.graphs import keep_graph, own_names
+    from pprop.study.revisions import find_function
     from pprop.study.run.progress import show_study
     from pprop.study.run.runner import place_of
     from pprop.study.stats.paired import compare_models
     from pprop.study.store.store import Store
 
-    place_of(device)  # refused before there is a folder
-    own = None if graph is None else read_own_graph(session, GraphInput(graph, tables))
+    checks = session.checks
+    wrong = not names or dataset is not None if model is None else bool(names) or (dataset is None) == (graph is None)
+    if wrong:
+        checks.add(UsageError("Give names of experiments, or --model together with either --dataset or --graph."))
+    if graph is None:
+        for word in tables.words():
+            if word.startswith("--"):
+                checks.add(UsageError(f"{word} belongs to a graph of your own: add --graph."))
+    if graph is not None and any(name.endswith(".toml") for name in names or []):
+        text = "--graph takes names of experiments and groups; a .toml file names its dataset itself."
+        checks.add(UsageError(text))
+    if model is not None and ":" not in model:
+        checks.add(UsageError(f"--model takes module:function, not {model!r}."))
+    elif model is not None:
+        checks.run(find_function, model)
+    if dataset is not None:
+        checks.run(check_choice, dataset, "dataset", "study run", [*DATASETS, *own_names(out)])
+    checks.run(place_of, device)  # refused before there is a folder
+    checks.run(check_place, out)
+    origin = None if graph is None else GraphInput(graph, tables)
+    named = ""
+    if origin is not None:
+        named = checks.run(check_graph_name, name_of(origin)) or ""
+        checks.run(origin.check, labels=True)
+    if names:
+        checks.run(find_experiments, names, out, named)
+    checks.settle()
+    own = None if origin is None else read_own_graph(session, origin)
     name = "" if own is None else own.name or ""
     if model is not None:
         jobs = model_jobs(model, dataset or name, runs, out, own)
@@ -263,9 +277,9 @@ def merge(
 def verify(
     session: Session,
     folder: StudyArgument,
-    sample: Annotated[int, option("How many rows at most.", metavar="N")] = 20,
-    minutes: Annotated[float, option("How long about, on two cores.", metavar="M")] = 5.0,
-    seed: Annotated[int, option("Of their choice.", metavar="S")] = 0,
+    sample: Annotated[int, option("How many rows at most.", metavar="N", rule=at_least(1))] = 20,
+    minutes: Annotated[float, option("How long about, on two cores.", metavar="M", rule=within("(0, inf)"))] = 5.0,
+    seed: Annotated[int, option("Of their choice.", metavar="S", rule=at_least(0))] = 0,
     stale: Annotated[bool, option("Also rows of other revisions.", "--stale")] = False,
 ) -> None:
     """Compute a sample of rows, from as many cells as possible, once more on the CPU and compare.

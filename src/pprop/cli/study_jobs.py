@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pprop._errors import InputError
+from pprop.cli.errors import Checks
 from pprop.cli.graphs import GraphInput
 from pprop.cli.output import Session
 from pprop.cli.training_report import column_lines, columns_of_tables
@@ -26,7 +28,7 @@ def read_own_graph(session: Session, given: GraphInput) -> Graph:
     from pprop.study.experiment_folder import check_graph_name
     from pprop.study.graphs import own_graph, own_sentences
 
-    name = check_graph_name(given.title.partition(".")[0])
+    name = check_graph_name(name_of(given))
     graph = given.read()
     ready = own_graph(graph, name)
     used, unused = columns_of_tables(graph, given)
@@ -39,6 +41,39 @@ def read_own_graph(session: Session, given: GraphInput) -> Graph:
     return ready
 
 
+def name_of(given: GraphInput) -> str:
+    """Return what a study calls a user's graph."""
+    return given.title.partition(".")[0]
+
+
+def find_experiments(names: Sequence[str], out: Path, graph: str = "") -> dict[str, Experiment]:
+    """Return experiments by names, groups and files, also by names of files kept in the study's folder; refuse all others.
+
+    >>> [*find_experiments(["quick"], Path("no study"))]
+    ['quick']
+    """
+    from pprop.study.experiment import read_experiment
+    from pprop.study.experiment_folder import experiments_of, experiments_on, load_experiments
+
+    known = load_experiments() | experiments_on(graph) if graph else experiments_of(out)
+    groups = sorted({group for experiment in known.values() for group in experiment.groups})
+    found: dict[str, Experiment] = {}
+    with Checks() as checks:
+        for name in names:
+            if name.endswith(".toml"):
+                read = checks.run(read_experiment, Path(name))
+                found |= {} if read is None else {name: read}
+            elif name in known:
+                found[name] = known[name]
+            elif name in groups:
+                found |= {each.name: each for each in known.values() if name in each.groups}
+            else:
+                near = difflib.get_close_matches(name.lower(), [*groups, *known], n=1)
+                hint = f"Did you mean {near[0]!r}?" if near else f"Groups are: {', '.join(groups)}."
+                checks.add(InputError(f"unknown experiment or group {name!r}. {hint} All names: pprop study list."))
+    return found
+
+
 def named_jobs(names: list[str], runs: int | None, out: Path, graph: str = "") -> list[Job]:
     """Return the cells of names, groups and files, each once; names also of files kept in the study's folder.
 
@@ -47,22 +82,10 @@ def named_jobs(names: list[str], runs: int | None, out: Path, graph: str = "") -
     >>> [job.cell.model for job in named_jobs(["quick"], 2, Path("no study"), "mine")]
     ['appnp', 'gcn', 'mlp']
     """
-    from pprop.study.experiment import read_experiment
-    from pprop.study.experiment_folder import experiments_of, experiments_on, load_experiments, on_graph
+    from pprop.study.experiment_folder import experiments_on, on_graph
     from pprop.study.run.runner import Job
 
-    known = load_experiments() | experiments_on(graph) if graph else experiments_of(out)
-    groups = sorted({group for experiment in known.values() for group in experiment.groups})
-    found: dict[str, Experiment] = {}
-    for name in names:
-        if name in known or name.endswith(".toml"):
-            found[name] = read_experiment(Path(name)) if name.endswith(".toml") else known[name]
-        elif name in groups:
-            found |= {each.name: each for each in known.values() if name in each.groups}
-        else:
-            near = difflib.get_close_matches(name.lower(), [*groups, *known], n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"Groups are: {', '.join(groups)}."
-            raise InputError(f"unknown experiment or group {name!r}. {hint} All names: pprop study list.")
+    found = find_experiments(names, out, graph)
     if graph:
         made = [one if one.name in experiments_on(graph) else on_graph(one, graph) for one in found.values()]
         found = {one.name: one for one in made if one is not None}
