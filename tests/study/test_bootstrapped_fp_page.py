@@ -94,6 +94,21 @@ def test_the_page_has_the_table_of_best_rounds(script: dict[str, Any]) -> None:
     assert "\n".join(shown) in text
 
 
+def test_the_script_has_means_and_widths_of_all_splits(script: dict[str, Any]) -> None:
+    lines = script["widths"](script["Rows"](ROOT / "results" / "bootstrapped_fp_readings.json")).splitlines()
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    of = {
+        tuple(cells[:2]): cells[2:]
+        for line in lines[2:]
+        if (cells := [cell.strip() for cell in line.strip("|").split("|")])
+    }
+    assert of["pubmed", "the paper"] == ["72.94 ± 1.00", "-", "0.7448 ± 0.0079", "-"]
+    for dataset in THREE:
+        for reading, best in ((SAME, "best"), (OPEN, "last best")):
+            accuracy, its_range, f1, other_range = of[dataset, f"{reading}, {best}"]
+            assert f"| {accuracy} | {its_range} | {f1} | {other_range} |" in page
+
+
 def test_the_page_compares_readings_with_and_without_self_loops(page: str) -> None:
     with_loops = "the authors' code, but self-loops"
 

@@ -188,6 +188,24 @@ def test_numbers_that_sentences_name_are_the_papers_or_the_pages() -> None:
     assert "27 of 100 runs with one label stop early" in read_of("ppnp_labels")["cora_ml"]
 
 
+def test_appnp_that_always_teleports_is_the_mlp_in_every_row_as_the_page_says(published: tuple[Row, ...]) -> None:
+    """Equal seeds give both the same first weights and masks."""
+
+    def runs(cell: Cell) -> dict[tuple[Seeds, str], tuple[float, ...]]:
+        rows = [row for row in published if row.key.config == cell.config]
+        metrics = ("accuracy", "f1", "stopping_loss", "stopping_accuracy", "epochs", "best_epoch")
+        return {(row.key.seeds, row.key.revision): tuple(getattr(row, name) for name in metrics) for row in rows}
+
+    for dataset in ("citeseer", "cora_ml"):  # where both were run on the same splits
+        appnp, mlp = (runs(make_cell(*one, dataset, "validation")) for one in (("appnp", {"alpha": 1.0}), ("mlp", {})))
+        assert len(both := appnp.keys() & mlp.keys()) == 5
+        assert {place: appnp[place] for place in both} == {place: mlp[place] for place in both}
+    page = " ".join((ROOT / "docs/study.md").read_text(encoding="utf-8").split())
+    assert (
+        "PPNP, APPNP and MLP begin with the same weights and masks of the features (APPNP with α = 1 is the MLP" in page
+    )
+
+
 def test_lost_points_that_sentences_name_in_words_are_those_of_the_rows(results: Any) -> None:
     words = {2: "Two points are lost.", 3: "Three points are lost.", 4: "Four points are lost."}
     for dataset, sentence in read_of("inference_both").items():
