@@ -43,6 +43,7 @@ def block_logits(
     Examples
     --------
     >>> import scipy.sparse as sp, pprop
+    >>> from pprop.kernels import choose_backend
     >>> graph = Graph.from_scipy(sp.csr_array([[0, 1], [1, 0]]), features=sp.eye_array(2)).scaled()
     >>> kernels = choose_backend("auto", "cpu", "example").kernels
     >>> block_logits(pprop.APPNP(hidden=2), graph, [torch.eye(2)[None], torch.ones(1, 2, 1)], kernels).round(3)
