@@ -118,7 +118,8 @@ def test_a_model_trained_on_a_gpu_is_loaded_on_any_machine(
     """The manifest is that of such a training; the weights are those of a CPU."""
     saved = APPNPClassifier(graph, **QUICK).fit(nodes, animals)
     saved.device = saved.settings_["device"] = "cuda"
-    saved.record_ = replace(saved.record_, backend="triton", device="cuda:0")
+    record = replace(saved.record_, backend="triton", device="cuda:0")
+    saved.fitted_ = replace(saved.fitted_, record=record)
     saved.save(tmp_path / "model")
     loaded = pprop.load(tmp_path / "model", graph=graph)
     assert (cast("Any", loaded).device, loaded.record_.backend, loaded.record_.device) == ("cuda", "triton", "cuda:0")
@@ -298,7 +299,7 @@ def test_what_is_saved_is_what_was_fitted(graph: Graph, nodes: Any, animals: Any
 
 def test_a_loss_that_is_no_number_is_saved_as_unknown(graph: Graph, nodes: Any, animals: Any, tmp_path: Path) -> None:
     saved = MLPNodeClassifier(graph, **QUICK).fit(nodes, animals)
-    saved.record_ = replace(saved.record_, stopping_loss=math.nan)
+    saved.fitted_ = replace(saved.fitted_, record=replace(saved.record_, stopping_loss=math.nan))
     saved.save(tmp_path / "model")
     assert manifest_of(tmp_path / "model")["training"]["stopping_loss"] is None
     assert math.isnan(pprop.load(tmp_path / "model", graph=graph).record_.stopping_loss)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -207,7 +208,7 @@ def test_a_graph_exchanged_after_the_fit_is_refused(graph: Graph, nodes: Any, an
 
 def test_weights_that_do_not_belong_to_the_logits_are_refused(appnp: NodeClassifier) -> None:
     other = copy.copy(appnp)
-    other.weights_ = {name: array + 1 for name, array in appnp.weights_.items()}
+    other.fitted_ = replace(appnp.fitted_, weights={name: array + 1 for name, array in appnp.weights_.items()})
     with pytest.raises(InputError, match="are not those that its logits come from"):
         explain(other, 0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -170,7 +171,7 @@ def test_a_saved_model_has_the_same_bits_on_its_graph_and_no_other(
 def test_amounts_of_a_damaged_file_are_refused(bare: Graph, nodes: Any, animals: Any, tmp_path: Path) -> None:
     model: Any = spreading(bare).fit(nodes, animals)
     for amounts in (-np.ones(36), np.zeros(36), np.ones(35), np.full(36, np.nan), np.ones(36, dtype=np.float32)):
-        model.amounts_ = amounts
+        model.fitted_ = replace(model.fitted_, extras={"amounts": amounts})
         model.save(tmp_path / "model", overwrite=True)
         with pytest.raises(FormatError, match=r"is damaged: .* given the amounts of 36 labels"):
             load(tmp_path / "model", graph=bare)

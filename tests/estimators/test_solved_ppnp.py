@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,8 +129,7 @@ def test_a_solve_that_is_far_off_is_explained_and_other_weights_are_refused(
     off = float(np.abs(pprop.propagate(graph, H, 0.1, Exact(), normalization) - model.logits_).max())
     assert off > 1e-3 * np.abs(H).max()
     assert explain(model, 0).value == pytest.approx(model.logits_[0], abs=off * 1.001)
-    model.weights_ = {name: 8 * array for name, array in model.weights_.items()}
-    model.logits_ = model.logits_.copy()
+    model.fitted_ = replace(model.fitted_, weights={name: 8 * array for name, array in model.weights_.items()})
     with pytest.raises(InputError, match="weights of this SolvedPPNPClassifier are not those"):
         explain(model, 0)
 

@@ -6,6 +6,7 @@ import sys
 import threading
 import warnings
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -127,7 +128,7 @@ def _trained(session: Session, what: str | None) -> NodeClassifier:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted.fit(split.train, labels[split.train], stopping=(split.stopping, labels[split.stopping]))
-    fitted.source_ = origin.saved
+    fitted.fitted_ = replace(fitted.fitted_, source=origin.saved)
     accuracy = float(fitted.score(split.evaluation, labels[split.evaluation]))
     seconds = fitted.record_.seconds
     session.say(f"Trained in {seconds:.0f} seconds; {accuracy:.1%} of {len(split.evaluation):,} test nodes are right.")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pprop import settings
 from pprop._validate import reject
-from pprop.estimators.fitted import AnyModel, Learned
+from pprop.estimators.fitted import AnyModel, Choice, Learned, choice_of
 from pprop.estimators.learning import TrainedClassifier
 from pprop.estimators.options import train_options, warn_unfinished
 from pprop.estimators.parameters import GRAPH, NEIGHBOURS, PREDICTOR, RANDOM_STATE, ModuleOrFactory, parameters
@@ -198,13 +198,41 @@ class APPNPClassifierCV(TrainedClassifier):
         weights = None if data.weights is None else data.weights.nodes
         how: dict[str, Any] = {"seeds": seeds, "labels": data.values, "weights": weights}
         trained = train_alphas(model, data.graph, data.split, options, alphas=alphas, **how)
-        self.alphas_ = np.array(alphas)
-        self.scores_ = np.stack([one.stopping_accuracy for one in trained])
-        self.losses_ = np.stack([one.stopping_loss for one in trained])
-        self.best_index_ = best_of(self.scores_.mean(axis=1), self.losses_.mean(axis=1))
-        self.best_run_ = run = best_of(self.scores_[self.best_index_], self.losses_[self.best_index_])
-        warn_unfinished(trained[self.best_index_], values)
-        return Learned.of(model, trained[self.best_index_], run, alphas[self.best_index_])
+        scores = np.stack([one.stopping_accuracy for one in trained])
+        losses = np.stack([one.stopping_loss for one in trained])
+        index = best_of(scores.mean(axis=1), losses.mean(axis=1))
+        run = best_of(scores[index], losses[index])
+        warn_unfinished(trained[index], values)
+        return Learned.of(
+            model, trained[index], run, alphas[index], Choice(np.array(alphas), scores, losses, index, run)
+        )
+
+    @property
+    def alphas_(self) -> NDArray[np.float64]:
+        """The teleport probabilities that one was chosen from."""
+        return choice_of(self).alphas
+
+    @property
+    def scores_(self) -> NDArray[np.float64]:
+        """Stopping accuracy of every run at its kept epoch."""
+        return choice_of(self).scores
+
+    @property
+    def losses_(self) -> NDArray[np.float64]:
+        """Stopping loss of every run at its kept epoch."""
+        losses = choice_of(self).losses
+        assert losses is not None
+        return losses
+
+    @property
+    def best_index_(self) -> int:
+        """Row of the run that became the model."""
+        return choice_of(self).index
+
+    @property
+    def best_run_(self) -> int:
+        """Column of the run that became the model."""
+        return choice_of(self).run
 
 
 @final

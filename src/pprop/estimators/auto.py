@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from types import MappingProxyType
 from typing import Any, cast, final
@@ -17,7 +18,7 @@ from pprop._validate import warn
 from pprop.estimators.appnp import APPNPClassifier, MLPNodeClassifier
 from pprop.estimators.ensemble import APPNPEnsembleClassifier
 from pprop.estimators.explanation import NodeSum
-from pprop.estimators.fitted import check_same_graph
+from pprop.estimators.fitted import Fitted, check_same_graph
 from pprop.estimators.fitting import NodeFit
 from pprop.estimators.label_propagation import LabelPropagationClassifier
 from pprop.estimators.learning import TrainedClassifier
@@ -111,7 +112,7 @@ class AutoClassifier(NodeFit):
     device: str = settings.DEVICE.field()
     verbose: int = settings.VERBOSE.field()
 
-    def _fit(self, given: Given, values: dict[str, Any]) -> None:
+    def _fit(self, given: Given, values: dict[str, Any]) -> Fitted:
         name, graph = type(self).__name__, self.graph
         nodes, labels = given.nodes, given.labels
         much = np.ones(len(nodes)) if given.weights is None else given.weights
@@ -150,10 +151,8 @@ class AutoClassifier(NodeFit):
         self.validation_nodes_ = np.unique(nodes[judges])
         self.chosen_ = max(self.scores_, key=lambda kind: self.scores_[kind]) if found else kinds[0]
         self.best_ = best = fitted(self.chosen_, np.ones(len(nodes), dtype=np.bool_))
-        self.graph_, self.classes_, self.logits_ = best.graph_, best.classes_, best.logits_
-        self.known_nodes_, self.known_labels_ = best.known_nodes_, best.known_labels_
-        best.n_unlabelled_, best.missing_labels_ = given.unlabelled, given.missing_labels
-        self.n_features_in_ = 1
+        best.fitted_ = replace(best.fitted_, unlabelled=given.unlabelled, missing_labels=given.missing_labels)
+        return best.fitted_
 
     def save(self, path: str | PathLike[str], **options: Any) -> None:
         """Write the chosen classifier to a folder, with the options of its own `save`; `pprop.load` returns that one."""

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 from pprop import settings
 from pprop._compiling import compiling
-from pprop._validate import describe, reject
-from pprop.estimators.fitted import AnyModel, Learned, TrainingRecord, Weights, named_weights
+from pprop._validate import reject
+from pprop.estimators.fitted import AnyModel, Choice, Learned, TrainingRecord, Weights, choice_of, named_weights
 from pprop.estimators.learning import TrainedClassifier
 from pprop.estimators.options import train_options, warn_unfinished
 from pprop.estimators.parameters import GRAPH, RANDOM_STATE, parameters
 from pprop.estimators.reading import FitData
 from pprop.graph import Graph
 from pprop.models import APPNP
-from pprop.models.ensemble import Ensemble, KnownErrors, mean_log_probabilities, spread_errors
+from pprop.models.ensemble import Ensemble, KnownErrors, mean_log_probabilities
 from pprop.training import History
 from pprop.training.self_training import SelfTraining, choose_alpha, self_train
 from pprop.training.votes import member_splits, scores, vote_errors
@@ -132,7 +132,7 @@ class APPNPEnsembleClassifier(TrainedClassifier):
     def _model(self, values: dict[str, Any]) -> Ensemble:
         names = inspect.signature(APPNP).parameters
         member = APPNP(**{name: values[name] for name in names if name in values})  # it has no predictor
-        return Ensemble(member, values["members"] * (1 + values["rounds"]))
+        return Ensemble(member, values["members"] * (1 + values["rounds"]), values["spread_errors"])
 
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
         assert isinstance(model, Ensemble)
@@ -150,7 +150,6 @@ class APPNPEnsembleClassifier(TrainedClassifier):
             "options": train_options(values),
         }
         choice = choose_alpha(replace(model, members=members), graph, split, alphas=alphas, folds=folds, **how)
-        self.alphas_, self.best_index_, self.scores_ = np.array(alphas), choice.index, choice.accuracies
         each = Ensemble(choice.member, members)
         teaching = SelfTraining(values["rounds"], values["share"], values["emphasis"], folds)
         how |= {"first": choice.trained, "class_weights": class_weights}
@@ -161,7 +160,11 @@ class APPNPEnsembleClassifier(TrainedClassifier):
         logits = mean_log_probabilities(every)
         own = member_splits(split, labels, members, folds) * len(rounds)
         _, stopping_loss, stopping_accuracy = scores(every, own, split.train, labels, weights)
-        self.errors_: KnownErrors | None = vote_errors(every, own, labels) if values["spread_errors"] > 0 else None
+        extras: Weights = {}
+        if model.strength > 0:
+            errors = vote_errors(every, own, labels)
+            extras = {"errors": errors.errors, "temperature": np.array([errors.temperature])}
+            logits = model.corrected(graph, logits, errors)
         record = replace(
             TrainingRecord.of(rounds[0].trained),
             epochs=len(rounds),
@@ -177,32 +180,25 @@ class APPNPEnsembleClassifier(TrainedClassifier):
         by_member = (np.asarray(array[k]) for one in rounds for k in range(members) for array in one.trained.weights)
         weights = named_weights(model, by_member)
         history = History(*(curve.copy() for curve in curves.T))
-        return Learned(weights, self._corrected(logits, graph), record, history, alphas[choice.index])
+        chosen = Choice(np.array(alphas), choice.accuracies, None, choice.index)
+        return Learned(weights, logits, record, history, alphas[choice.index], chosen, extras)
 
-    def _corrected(self, logits: NDArray[np.float32], graph: Graph) -> NDArray[np.float32]:
-        """Return the logits with the errors at known nodes spread."""
-        if self.errors_ is None:
-            return logits
-        return spread_errors(graph, logits, self.errors_, self.spread_errors, self.normalization, self.self_loops)
+    @property
+    def alphas_(self) -> NDArray[np.float64]:
+        """The teleport probabilities there were to choose from."""
+        return choice_of(self).alphas
 
-    def _extras(self) -> Weights:
-        if self.errors_ is None:
-            return {}
-        return {"errors": self.errors_.errors, "temperature": np.array([self.errors_.temperature])}
+    @property
+    def scores_(self) -> NDArray[np.float64]:
+        """The stopping accuracies of their votes in the first round."""
+        return choice_of(self).scores
 
-    def _restored(self, logits: NDArray[np.float32], extras: Weights) -> NDArray[np.float32]:
-        name, nodes = type(self).__name__, self.known_nodes_
-        self.errors_ = None
-        if self.spread_errors == 0:
-            return super()._restored(logits, extras)
-        if len(nodes) == 0:  # another graph: its nodes are not those that were known
-            return logits
-        wanted = {"errors": (len(nodes), logits.shape[1]), "temperature": (1,)}
-        if {key: array.shape for key, array in extras.items()} != wanted or not all(
-            array.dtype == np.float64 and np.isfinite(array).all() for array in extras.values()
-        ):
-            reject("extras", name, f"finite float64 arrays of shapes {wanted}", describe(sorted(extras)))
-        if extras["temperature"][0] <= 0:
-            reject("extras", name, "given a temperature above 0", describe(extras["temperature"][0].item()))
-        self.errors_ = KnownErrors(nodes, extras["errors"], float(extras["temperature"][0]))
-        return self._corrected(logits, self.graph_)
+    @property
+    def best_index_(self) -> int:
+        """The position of the one that was chosen."""
+        return choice_of(self).index
+
+    @property
+    def errors_(self) -> KnownErrors | None:
+        """What is spread."""
+        return self.fitted_.errors

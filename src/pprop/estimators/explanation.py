@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from pprop._errors import InputError
 from pprop._optional import require
 from pprop._validate import check_choice, describe, reject
-from pprop.estimators.fitted import FittedScores, check_same_graph
+from pprop.estimators.fitted import Fitted, FittedScores, check_same_graph
 from pprop.estimators.reading import node_positions
 from pprop.propagation.attribution import Attribution, Attributor, check_eps
 
@@ -250,9 +250,9 @@ def explain(
     several: Any = [given] if one else given
     asked = (several, None) if ids is None else (node, several)
     nodes = node_positions(asked[0], "node", "explain", model.graph_, ids=asked[1])
-    found = _sums.get(model)
-    if found is None or found.logits is not model.logits_:
-        found = _sums[model] = model._node_sum()  # pyright: ignore[reportPrivateUsage]
+    found = _sums.get(model.fitted_)
+    if found is None:
+        found = _sums[model.fitted_] = model._node_sum()  # pyright: ignore[reportPrivateUsage]
     attributor = found.attributor
     taken = attributor.exact(nodes, most) if mode == "exact" else attributor.fast(nodes, most, tolerance)
     explanations = [_named(model, found.quantity, mode, attribution) for attribution in taken]
@@ -278,8 +278,8 @@ class Explainable(FittedScores, ABC):
     explain = explain
 
 
-# Beside the models and not in them: a fitted model is pickled, copied and compared, and a sum can be computed again.
-_sums: WeakKeyDictionary[Explainable, NodeSum] = WeakKeyDictionary()
+# Beside the fitted models and not in them: these are pickled and copied, and a sum can be computed again.
+_sums: WeakKeyDictionary[Fitted, NodeSum] = WeakKeyDictionary()
 
 
 def check_agreement(name: str, value: NDArray[Any], expected: NDArray[Any], far: float) -> None:

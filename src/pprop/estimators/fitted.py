@@ -1,12 +1,12 @@
-"""What a fit leaves behind: weights by name, logits and record, and the attributes of a fitted classifier."""
+"""What a fit leaves behind, `Fitted`: graph, target, model, weights, outputs and record."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Any, NamedTuple, Self, cast, final
+from typing import Any, NamedTuple, Self, TypeVar, cast, final
 
 import numpy as np
 import torch
@@ -15,17 +15,21 @@ from scipy import sparse
 
 from pprop._errors import InputError
 from pprop._validate import describe, reject
+from pprop.datasets import Split
+from pprop.estimators.features import scaled_alike
 from pprop.estimators.source import GraphSource
+from pprop.estimators.targets import Classes
 from pprop.graph import Graph, Scaling
+from pprop.graph.labels import MISSING_LABELS
 from pprop.kernels import BACKENDS, Backend, choose_backend
 from pprop.models import Architecture, FeatureNetwork, Model
 from pprop.models.blocks import block_logits, steps_fit
-from pprop.models.ensemble import Ensemble, mean_log_probabilities
+from pprop.models.ensemble import Ensemble, KnownErrors, mean_log_probabilities
 from pprop.models.feature_propagation import BootstrappedFP, feature_logits
 from pprop.models.inference import Inference
-from pprop.models.label_propagation import LabelPropagation
+from pprop.models.label_propagation import LabelPropagation, log_shares
 from pprop.models.module import make_module, module_state
-from pprop.propagation import PowerIteration
+from pprop.propagation import PowerIteration, PPROperator, Solution, Solver
 from pprop.training import History, Trained
 
 # What a classifier may learn.
@@ -195,54 +199,403 @@ def backend_again(record: TrainingRecord, function: str) -> Backend:
 
 
 @final
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Teleport probabilities that a fit chose from, shape (a,), how good each was, and which one it took.
+
+    Attributes
+    ----------
+    alphas
+        Shape (a,).
+    scores, losses
+        On the stopping nodes: per alpha, or per alpha and run.
+    index, run
+        What became the model.
+    """
+
+    alphas: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    losses: NDArray[np.float64] | None
+    index: int
+    run: int = 0
+
+
+@final
 @dataclass(frozen=True)
 class Learned:
-    """The result of a fit: weights by name, logits of all nodes (n, c), record, curves, and the alpha if one was chosen."""
+    """The result of a training.
+
+    Attributes
+    ----------
+    weights
+        By name.
+    outputs
+        Of all nodes, shape (n, c).
+    record, history
+        How it went, and its curves.
+    alpha, choice
+        The teleport probability, if the training chose one, and how.
+    extras
+        Arrays besides the weights that the outputs are made of.
+    """
 
     weights: Weights
-    logits: NDArray[np.float32]
+    outputs: NDArray[Any]
     record: TrainingRecord
     history: History
     alpha: float | None = None
+    choice: Choice | None = None
+    extras: Weights = field(default_factory=dict[str, NDArray[Any]])
 
     @classmethod
-    def of(cls, model: Model | Architecture, trained: Trained, run: int = 0, alpha: float | None = None) -> Self:
+    def of(
+        cls,
+        model: Model | Architecture,
+        trained: Trained,
+        run: int = 0,
+        alpha: float | None = None,
+        choice: Choice | None = None,
+    ) -> Self:
         """Return what one run of a training has learned."""
         weights = named_weights(model, (np.asarray(array[run]) for array in trained.weights))
-        return cls(weights, trained.logits[run], TrainingRecord.of(trained, run), trained.history[run], alpha)
+        record, history = TrainingRecord.of(trained, run), trained.history[run]
+        return cls(weights, trained.logits[run], record, history, alpha, choice)
+
+
+@final
+@dataclass(frozen=True)
+class Spread:
+    """How a `PropagatedClassifier` propagates what its estimator predicts of each node alone.
+
+    Attributes
+    ----------
+    alpha, solver, normalization, self_loops
+        As for `propagate`.
+    response
+        What is propagated: "logits" or "probabilities".
+    """
+
+    alpha: float
+    solver: Solver
+    normalization: str
+    self_loops: bool
+    response: str
+
+    def operator(self, graph: Graph) -> PPROperator:
+        """Return the operator of a graph that is applied."""
+        return PPROperator(graph, self.alpha, self.normalization, self.self_loops)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Everything that a fit leaves behind: all that predictions, explanations, live graphs, files and servers need.
+
+    Attributes
+    ----------
+    kind, settings
+        The class of the estimator, and its parameters as they were given, without graph and predictor.
+    graph, graph_changed
+        The graph, and whether it is another one than that of the training.
+    target
+        What is predicted of a node.
+    model, alpha
+        The network and its propagation, and the teleport probability; None where there is none.
+    outputs
+        Of all nodes, shape (n, columns): `target` says what they stand for.
+    weights, extras
+        Of the model by name, and other arrays that the outputs are made of.
+    alone
+        What is propagated, shape (n, columns), where another estimator predicted it; None: the model's network does.
+    scaling
+        Of the features, where they were scaled.
+    known_nodes, known_labels
+        All nodes whose label was given, in ascending order, and their labels, shape (m,).
+    split
+        Training and validation nodes; None where a file does not say them.
+    record, history, choice
+        How the training went; None without one.
+    unlabelled, missing_labels
+        How many nodes were given without a label (None: not known), and what stands for an unknown one.
+    accuracy, test_nodes
+        On nodes that took no part, and on how many; None: not known.
+    source
+        Where the graph can be read again; None: not known.
+    """
+
+    kind: type[Any]
+    settings: dict[str, Any]
+    graph: Graph
+    target: Classes
+    model: AnyModel | Spread
+    alpha: float | None
+    outputs: NDArray[Any]
+    known_nodes: NDArray[np.int64]
+    known_labels: NDArray[Any]
+    weights: Weights = field(default_factory=dict[str, NDArray[Any]])
+    extras: Weights = field(default_factory=dict[str, NDArray[Any]])
+    alone: NDArray[Any] | None = None
+    scaling: Scaling | None = None
+    split: Split | None = None
+    record: TrainingRecord | None = None
+    history: History | None = None
+    choice: Choice | None = None
+    unlabelled: int | None = None
+    missing_labels: tuple[str, ...] = MISSING_LABELS
+    accuracy: float | None = None
+    test_nodes: int | None = None
+    source: GraphSource | None = None
+    graph_changed: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name of the class."""
+        return self.kind.__name__
+
+    @property
+    def errors(self) -> KnownErrors | None:
+        """The errors at known nodes that an ensemble spreads; None: it spreads none."""
+        if not isinstance(self.model, Ensemble) or not self.extras:
+            return None
+        return KnownErrors(self.known_nodes, self.extras["errors"], float(self.extras["temperature"][0]))
+
+    def label_sources(self) -> tuple[NDArray[np.float64], Solution]:
+        """Return what label propagation spreads, and what becomes of it."""
+        assert isinstance(self.model, LabelPropagation)
+        codes, amounts = self.target.encode(self.known_labels), self.extras["amounts"]
+        backend = self.settings["backend"]
+        return self.model.sources(self.graph, self.known_nodes, codes, amounts, self.target.columns, backend)
+
+    def again(self, function: str, file: str | PathLike[str] | None = None) -> Self:
+        """Return the same with the outputs computed again: the same bits as at the end of the training.
+
+        Parameters
+        ----------
+        function
+            For errors.
+        file
+            Where the outputs lie; None: in memory.
+        """
+        assert not isinstance(self.model, Spread)
+        assert self.record is not None
+        scaled = scaled_alike(self.graph, self.scaling, function)
+        backend, blocks = backend_again(self.record, function), self.settings.get("neighbours") is not None
+        outputs: NDArray[Any] = logits_from(
+            self.model, scaled, self.weights, backend, in_blocks=blocks, file=file, function=function
+        )
+        errors = self.errors
+        if isinstance(self.model, LabelPropagation):
+            outputs = log_shares(*self.label_sources())
+        elif isinstance(self.model, Ensemble) and errors is not None:
+            outputs = self.model.corrected(self.graph, outputs, errors)
+        return replace(self, outputs=outputs)
+
+    def on(self, graph: Graph, function: str) -> Self:
+        """Return the fitted model on another graph with the same features; nothing is trained.
+
+        Parameters
+        ----------
+        graph
+            With features in the order of the training.
+        function
+            For errors.
+        """
+        if graph.fingerprint == self.graph.fingerprint:
+            return replace(self, graph=graph, graph_changed=False)
+        if isinstance(self.model, LabelPropagation):
+            raise InputError(elsewhere(self.name))
+        none = self.known_nodes[:0]
+        moved = replace(
+            self,
+            graph=graph,
+            graph_changed=True,
+            known_nodes=none,
+            known_labels=self.known_labels[:0],
+            split=Split(none, none, none),
+            extras={},
+            accuracy=None,
+            test_nodes=None,
+            source=None,
+        )
+        return moved.again(function)
+
+
+def elsewhere(name: str) -> str:
+    """Return why a fitted model cannot be used on another graph than its own."""
+    return f"The labels that a {name} spreads belong to the nodes of the graph that it was fitted on. Fit one on this graph."
+
+
+def checked_extras(name: str, model: AnyModel, extras: Weights, nodes: NDArray[np.int64], columns: int) -> Weights:
+    """Return the arrays besides the weights of a model that was read, checked; none on another graph.
+
+    Parameters
+    ----------
+    name
+        Of the class, for an error.
+    model, extras
+        As read.
+    nodes
+        Known nodes; none on another graph.
+    columns
+        Outputs per node.
+    """
+    if isinstance(model, LabelPropagation):
+        amounts = extras.get("amounts", np.empty(0))
+        sound = list(extras) == ["amounts"] and amounts.shape == nodes.shape and amounts.dtype == np.float64
+        if not sound or not (np.isfinite(amounts) & (amounts >= 0)).all() or not amounts.any():
+            expected = f"given the amounts of {len(nodes)} labels, finite, not negative and not all 0"
+            reject("extras", name, expected, describe(sorted(extras)))
+        return extras
+    if not isinstance(model, Ensemble) or model.strength == 0:
+        if extras:
+            reject("extras", name, "none", describe(sorted(extras)))
+        return extras
+    if len(nodes) == 0:  # another graph: its nodes are not those that were known
+        return {}
+    wanted = {"errors": (len(nodes), columns), "temperature": (1,)}
+    if {key: array.shape for key, array in extras.items()} != wanted or not all(
+        array.dtype == np.float64 and np.isfinite(array).all() for array in extras.values()
+    ):
+        reject("extras", name, f"finite float64 arrays of shapes {wanted}", describe(sorted(extras)))
+    if extras["temperature"][0] <= 0:
+        reject("extras", name, "given a temperature above 0", describe(extras["temperature"][0].item()))
+    return extras
 
 
 class FittedScores:
-    """The attributes of every fitted classifier of nodes."""
+    """The attributes of every fitted classifier of nodes: parts of what the fit left behind, `fitted_`."""
 
     graph: Graph
-    graph_: Graph
-    classes_: NDArray[Any]
-    n_features_in_: int
-    logits_: NDArray[Any]
-    known_nodes_: NDArray[np.int64]
-    known_labels_: NDArray[Any]
-    n_unlabelled_: int
-    missing_labels_: tuple[str, ...]
+    fitted_: Fitted
+
+    @property
+    def graph_(self) -> Graph:
+        """The graph of the fit."""
+        return self.fitted_.graph
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels seen in `fit`, sorted, shape (c,)."""
+        return self.fitted_.target.names
+
+    @property
+    def n_features_in_(self) -> int:
+        """1: a sample is one number, its position."""
+        return len([self.fitted_])
+
+    @property
+    def logits_(self) -> NDArray[Any]:
+        """The logits of all nodes, shape (n, c)."""
+        return self.fitted_.outputs
+
+    @property
+    def alpha_(self) -> float | None:
+        """The teleport probability that was used."""
+        return self.fitted_.alpha
+
+    @property
+    def known_nodes_(self) -> NDArray[np.int64]:
+        """The nodes whose labels were given, each once."""
+        return self.fitted_.known_nodes
+
+    @property
+    def known_labels_(self) -> NDArray[Any]:
+        """Their labels."""
+        return self.fitted_.known_labels
+
+    @property
+    def n_unlabelled_(self) -> int:
+        """Nodes given to `fit` that were left out, since their label is unknown."""
+        return _there(self.fitted_.unlabelled, "n_unlabelled_", self)
+
+    @property
+    def missing_labels_(self) -> tuple[str, ...]:
+        """What stands for an unknown label."""
+        return self.fitted_.missing_labels
 
 
 class FittedModel(FittedScores):
     """The attributes of a fitted classifier with a model of its own, which can be saved."""
 
-    model_: AnyModel
-    settings_: dict[str, Any]
-    n_iter_: int
-    history_: History
-    record_: TrainingRecord
-    alpha_: float | None
-    accuracy_: float | None
-    test_nodes_: int | None
-    source_: GraphSource | None
-    graph_changed_: bool
-    scaling_: Scaling | None
-    weights_: Weights
-    train_nodes_: NDArray[np.int64]
-    stopping_nodes_: NDArray[np.int64]
+    @property
+    def model_(self) -> AnyModel:
+        """The network and its propagation."""
+        return cast("AnyModel", self.fitted_.model)
+
+    @property
+    def weights_(self) -> Weights:
+        """The kept weights by name."""
+        return self.fitted_.weights
+
+    @property
+    def scaling_(self) -> Scaling | None:
+        """How the features were scaled."""
+        return self.fitted_.scaling
+
+    @property
+    def settings_(self) -> dict[str, Any]:
+        """The parameters as they were in `fit`, without graph and predictor."""
+        return self.fitted_.settings
+
+    @property
+    def record_(self) -> TrainingRecord:
+        """How the training went."""
+        return _there(self.fitted_.record, "record_", self)
+
+    @property
+    def history_(self) -> History:
+        """The curves of the training."""
+        return _there(self.fitted_.history, "history_", self)
+
+    @property
+    def n_iter_(self) -> int:
+        """Epochs made."""
+        return self.record_.epochs
+
+    @property
+    def train_nodes_(self) -> NDArray[np.int64]:
+        """The nodes that trained."""
+        return _there(self.fitted_.split, "train_nodes_", self).train
+
+    @property
+    def stopping_nodes_(self) -> NDArray[np.int64]:
+        """The nodes that early stopping watched."""
+        return _there(self.fitted_.split, "stopping_nodes_", self).stopping
+
+    @property
+    def accuracy_(self) -> float | None:
+        """Accuracy on test nodes, where it is known."""
+        return self.fitted_.accuracy
+
+    @property
+    def test_nodes_(self) -> int | None:
+        """On how many nodes it was measured."""
+        return self.fitted_.test_nodes
+
+    @property
+    def source_(self) -> GraphSource | None:
+        """Where the graph can be read again."""
+        return self.fitted_.source
+
+    @property
+    def graph_changed_(self) -> bool:
+        """Whether the graph is another one than that of the training."""
+        return self.fitted_.graph_changed
+
+
+def choice_of(model: FittedScores) -> Choice:
+    """Return how a fit chose its teleport probability; a model that was loaded does not say it."""
+    return _there(model.fitted_.choice, "alphas_, which are not saved", model)
+
+
+Part = TypeVar("Part")
+
+
+def _there(part: Part | None, name: str, owner: object) -> Part:
+    """Return a part of what a fit left behind; not every fit leaves every one."""
+    if part is None:
+        raise AttributeError(f"this {type(owner).__name__} has no {name}")
+    return part
 
 
 def check_same_graph(model: FittedScores) -> None:
@@ -261,7 +614,7 @@ def check_same_graph(model: FittedScores) -> None:
         ...
     pprop._errors.InputError: The graph of this PropagatedClassifier is not the one that it was fitted on: ...
     """
-    name, now, fitted = type(model).__name__, model.graph, model.graph_
+    name, now, fitted = type(model).__name__, model.graph, model.fitted_.graph
     if now is not fitted:
         if not isinstance(now, Graph):
             reject("graph", name, "a Graph", describe(now))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
 from pprop._validate import reject
+from pprop.estimators.fitted import Fitted
 from pprop.estimators.reading import Given, StoppingNodes
 from pprop.estimators.scores import NodeScores
 from pprop.estimators.targets import LabelsLike
@@ -23,8 +25,8 @@ class NodeFit(NodeScores, ABC):
     _stopping_nodes_also: ClassVar[str | None] = None
 
     @abstractmethod
-    def _fit(self, given: Given, values: dict[str, Any]) -> None:
-        """Learn from nodes of the graph with these settings, which were validated."""
+    def _fit(self, given: Given, values: dict[str, Any]) -> Fitted:
+        """Learn from nodes of the graph with these settings, which were validated; return what is left behind."""
 
     def fit(
         self,
@@ -78,6 +80,6 @@ class NodeFit(NodeScores, ABC):
         given = Given.read(
             graph, X, y, name, stopping=held, sample_weight=sample_weight, ids=ids, missing_labels=missing_labels
         )
-        self._fit(given, values)
-        self.n_unlabelled_, self.missing_labels_ = given.unlabelled, given.missing_labels
+        fitted = self._fit(given, values)
+        self.fitted_ = replace(fitted, unlabelled=given.unlabelled, missing_labels=given.missing_labels)
         return self

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pprop.estimators.fitted import AnyModel, Learned
+from pprop.estimators.fitted import AnyModel, Fitted, Learned
 from pprop.estimators.node import NodeClassifier
 from pprop.estimators.options import train_options, uses_bias, warn_unfinished
 from pprop.estimators.reading import FitData, Given, seed_of
@@ -22,9 +22,9 @@ class LearningClassifier(NodeClassifier):
 
     @abstractmethod
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
-        """Train a model that `_model` returned; return its weights, logits and record."""
+        """Train a model that `_model` returned; return its weights, outputs and record."""
 
-    def _fit(self, given: Given, values: dict[str, Any]) -> None:
+    def _fit(self, given: Given, values: dict[str, Any]) -> Fitted:
         graph = self.graph
         # Without labels and class names, so that nothing below can read them or count their classes.
         labelled = graph.labels is not None or graph.class_names is not None
@@ -38,18 +38,29 @@ class LearningClassifier(NodeClassifier):
             values["patience"] = None
         seed = seed_of(self.random_state, type(self).__name__)
         data = FitData.of(given, scaled, seed, values.get("class_weight"))
-        split, known, classes = data.split, data.values, data.target.names
         learned = self._learn(model, data, values)
         if learned.alpha is not None:  # selected during fit
             values["alpha"] = learned.alpha
             model = self._model(values)
-        self.train_nodes_, self.stopping_nodes_ = split.train, split.stopping
-        self.known_nodes_ = np.flatnonzero(known >= 0)
-        self.known_labels_ = classes[known[self.known_nodes_]]
-        self.graph_, self.model_, self.alpha_, self.classes_ = graph, model, values.get("alpha"), classes
-        self.scaling_ = scaled.scaling
-        self.weights_, self.logits_ = learned.weights, learned.logits
-        self._keep_record(learned.record, learned.history)
+        known_nodes = np.flatnonzero(data.values >= 0)
+        return Fitted(
+            kind=type(self),
+            settings=self._settings(),
+            graph=graph,
+            target=data.target,
+            model=model,
+            alpha=values.get("alpha"),
+            outputs=learned.outputs,
+            known_nodes=known_nodes,
+            known_labels=data.target.decode(data.values[known_nodes]),
+            weights=learned.weights,
+            extras=learned.extras,
+            scaling=scaled.scaling,
+            split=data.split,
+            record=learned.record,
+            history=learned.history,
+            choice=learned.choice,
+        )
 
 
 class TrainedClassifier(LearningClassifier):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,7 @@ from torch import Tensor
 from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.estimators.decomposed import EXPECTED, decompose
-from pprop.estimators.fitted import check_same_graph
+from pprop.estimators.fitted import Spread, check_same_graph
 from pprop.estimators.node import NodeClassifier
 from pprop.estimators.propagated import PropagatedClassifier, agreed, outputs
 from pprop.estimators.scores import NodeScores
@@ -159,7 +159,8 @@ def _of_propagated(model: PropagatedClassifier) -> Made:
         return outputs(model.estimator_, rows, features.shape[0], len(classes), response, None, "live")
 
     known = network if model.features is None else None  # given features are not the graph's
+    alpha = cast("Spread", model.fitted_.model).alpha
     matrix: dict[str, Any] = {"normalization": model.normalization_, "self_loops": model.self_loops}
-    again = propagate(graph, model.alone_, model.alpha_, model.solver_, **matrix)
+    again = propagate(graph, model.alone_, alpha, model.solver_, **matrix)
     make = partial(LiveGraph, graph, model.alone_, **matrix, network=known, classes=classes, response=response)
-    return model.alpha_, make, model.solver_, agreed(model, again)
+    return alpha, make, model.solver_, agreed(model, again)

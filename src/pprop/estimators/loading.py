@@ -20,10 +20,11 @@ from safetensors.numpy import load as read_tensors
 
 from pprop._errors import FormatError, InputError, MismatchError, Remedy
 from pprop._validate import describe, reject
+from pprop.datasets import Split
 from pprop.estimators import appnp, baselines, ensemble, label_propagation
 from pprop.estimators.features import FILE as FEATURES
-from pprop.estimators.features import TrainedFeatures, check_shape, scaled_alike, shape_text
-from pprop.estimators.fitted import ExpectedWeight, Weights, backend_again, expected_weights, logits_from
+from pprop.estimators.features import TrainedFeatures, check_shape, shape_text
+from pprop.estimators.fitted import ExpectedWeight, Fitted, Weights, checked_extras, elsewhere, expected_weights
 from pprop.estimators.manifest import WEIGHTS, Manifest, damaged, read_manifest
 from pprop.estimators.node import NodeClassifier
 from pprop.estimators.parameters import NEIGHBOURS, ModuleOrFactory
@@ -37,6 +38,7 @@ from pprop.estimators.saving import (
     WEIGHT_PREFIX,
 )
 from pprop.estimators.source import GraphSource
+from pprop.estimators.targets import Classes
 from pprop.graph import Graph, Scaling
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.files import LARGEST_JSON, path_of, read_file
@@ -145,33 +147,36 @@ def load(
     weights = _in_order(folder, found, expected_weights(model, width, len(manifest.classes)), predictor)
     if scaling is None and weights:
         raise damaged(folder, "it does not say how features are scaled")
-    backend = backend_again(manifest.record, FUNCTION)
     if changed and isinstance(model, LabelPropagation):
-        raise InputError(label_propagation.elsewhere(manifest.model))
-    estimator.graph_, estimator.model_, estimator.alpha_ = used, model, manifest.alpha
-    estimator.classes_, estimator.weights_ = manifest.classes, weights
+        raise InputError(elsewhere(manifest.model))
     known = (known[0][:0], known[1][:0], known[0][:0]) if changed else known
-    estimator.known_nodes_, codes, stopping = _check_known(folder, known, len(manifest.classes), used.n_nodes)
-    estimator.known_labels_ = manifest.classes[codes]
-    if stopping is not None:
-        estimator.train_nodes_ = np.setdiff1d(estimator.known_nodes_, stopping)
-        estimator.stopping_nodes_ = stopping
-    estimator.scaling_ = scaling
-    scaled = scaled_alike(used, scaling, FUNCTION)
-    blocks = getattr(estimator, "neighbours", None) is not None
-    logits = logits_from(model, scaled, weights, backend, in_blocks=blocks, file=logits_file, function=FUNCTION)
+    nodes, codes, stopping = _check_known(folder, known, len(manifest.classes), used.n_nodes)
     try:
-        estimator.logits_ = estimator._restored(logits, extras)  # pyright: ignore[reportPrivateUsage]
+        extras = checked_extras(manifest.model, model, extras, nodes, len(manifest.classes))
     except InputError as error:
         raise damaged(folder, f"{WEIGHTS} has an array besides the weights that does not fit ({error})") from error
-    estimator._keep_record(  # pyright: ignore[reportPrivateUsage]
-        manifest.record,
-        history,
+    fitted = Fitted(
+        kind=type(estimator),
+        settings=estimator._settings(),  # pyright: ignore[reportPrivateUsage]
+        graph=used,
+        target=Classes(manifest.classes),
+        model=model,
+        alpha=manifest.alpha,
+        outputs=np.empty(0),
+        known_nodes=nodes,
+        known_labels=manifest.classes[codes],
+        weights=weights,
+        extras=extras,
+        scaling=scaling,
+        split=None if stopping is None else Split(np.setdiff1d(nodes, stopping), stopping, nodes[:0]),
+        record=manifest.record,
+        history=history,
         accuracy=None if changed else manifest.accuracy,
         test_nodes=None if changed else manifest.test_nodes,
         source=None if changed else manifest.source,
         graph_changed=changed,
     )
+    estimator.fitted_ = fitted.again(FUNCTION, logits_file)
     return estimator
 
 

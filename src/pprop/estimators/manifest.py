@@ -21,7 +21,7 @@ from pprop._validate import describe
 from pprop._version import __version__
 from pprop.estimators.features import FILE as FEATURES
 from pprop.estimators.features import feature_shape
-from pprop.estimators.fitted import FittedModel, TrainingRecord
+from pprop.estimators.fitted import Fitted, TrainingRecord
 from pprop.estimators.source import GraphSource
 from pprop.graph.files import read_json
 from pprop.models import FeatureNetwork, Model
@@ -41,18 +41,19 @@ _PACKAGES = ("numpy", "scipy", "torch", "numba", "scikit-learn", "safetensors")
 
 
 def build_manifest(
-    estimator: FittedModel,
+    fitted: Fitted,
     source: GraphSource | None,
     tested: tuple[float | None, int | None],
     digest: str,
     features: str | None,
 ) -> dict[str, Any]:
-    """Return the manifest of a fitted estimator, ready for JSON.
+    """Return the manifest of a fitted model, ready for JSON.
 
     `tested` is its accuracy and the number of test nodes; `digest` and `features` are the digests of the weights and of
     the description of the features.
     """
-    graph, classes, model = estimator.graph_, estimator.classes_, estimator.model_
+    assert fitted.record is not None
+    graph, classes, model = fitted.graph, fitted.target.names, fitted.model
     predictor = model.predictor if isinstance(model, Model) else None
     built_in = isinstance(predictor, FeatureNetwork | None)
     named: Any = predictor if hasattr(predictor, "__qualname__") else type(predictor)
@@ -61,12 +62,12 @@ def build_manifest(
         "format_version": VERSION,
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         "model": {
-            "class": type(estimator).__name__,
-            "alpha": estimator.alpha_,
+            "class": fitted.name,
+            "alpha": fitted.alpha,
             "predictor": None if built_in else f"{named.__module__}.{named.__qualname__}",
-            "parameters": sum(array.size for array in estimator.weights_.values()),
+            "parameters": sum(array.size for array in fitted.weights.values()),
         },
-        "settings": {name: _plain(value) for name, value in estimator.settings_.items()},
+        "settings": {name: _plain(value) for name, value in fitted.settings.items()},
         "classes": {"kind": _KINDS[classes.dtype.kind], "values": classes.tolist()},
         "graph": {
             "name": graph.name,
@@ -77,9 +78,9 @@ def build_manifest(
             "directed": graph.directed,
             "feature_shape": feature_shape(graph),
             "scaled": graph.scaling is not None,
-            "scaling": None if estimator.scaling_ is None else estimator.scaling_.kind,
+            "scaling": None if fitted.scaling is None else fitted.scaling.kind,
         },
-        "training": {name: _plain(value) for name, value in asdict(estimator.record_).items()},
+        "training": {name: _plain(value) for name, value in asdict(fitted.record).items()},
         "accuracy": tested[0],
         "test_nodes": tested[1],
         "versions": {"pprop": __version__, "python": platform.python_version()}

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import copy
 import inspect
-import warnings
 from collections.abc import Callable
 from os import PathLike
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from pprop._validate import describe, name_methods, reject
+from pprop._validate import describe, name_methods, reject, warn
 from pprop.estimators.decomposed import decompose
 from pprop.estimators.explanation import AGREE, Explainable, NodeSum, check_agreement
-from pprop.estimators.features import TrainedFeatures, check_shape, feature_shape, scaled_alike
+from pprop.estimators.features import TrainedFeatures, check_shape, feature_shape
 from pprop.estimators.fitted import (
     AnyModel,
     FittedModel,
     FittedScores,
-    TrainingRecord,
-    Weights,
-    backend_again,
     check_same_graph,
-    logits_from,
 )
 from pprop.estimators.fitting import NodeFit
 from pprop.estimators.saving import save_model
@@ -34,7 +28,6 @@ from pprop.estimators.source import GraphSource
 from pprop.graph import Graph
 from pprop.graph.features.recipe import Recipe
 from pprop.propagation.attribution import Attributor
-from pprop.training import History
 
 
 class NodeClassifier(FittedModel, NodeFit):
@@ -46,16 +39,6 @@ class NodeClassifier(FittedModel, NodeFit):
     def _model(self, values: dict[str, Any]) -> AnyModel:
         """Return the model with these settings, which were validated."""
         return self._kind(**{name: values[name] for name in inspect.signature(self._kind).parameters})
-
-    def _extras(self) -> Weights:
-        """Return the arrays besides the weights that the logits are made of; a model is saved with them."""
-        return {}
-
-    def _restored(self, logits: NDArray[np.float32], extras: Weights) -> NDArray[np.float32]:
-        """Return the logits of a loaded model, given those of its weights and the arrays of `_extras`."""
-        if extras:
-            reject("extras", type(self).__name__, "none", describe(sorted(extras)))
-        return logits
 
     @property
     def recipe_(self) -> Recipe | None:
@@ -94,24 +77,15 @@ class NodeClassifier(FittedModel, NodeFit):
         name = f"{type(self).__name__}.on"
         if not isinstance(graph, Graph):
             reject("graph", name, "a Graph", describe(graph))
-        other, used = copy.copy(self), TrainedFeatures.of(self.graph_).matched(graph, name)
+        used = TrainedFeatures.of(self.graph_).matched(graph, name)
         check_shape(used, feature_shape(self.graph_), name)
         ours, theirs = ({"directed": one.directed, "weighted": one.weights is not None} for one in (self.graph_, used))
         for what, here in theirs.items():
             if here != ours[what]:
                 which = f"is {what}" if here else f"is not {what}"
-                warnings.warn(f"The graph given to {name} {which}, unlike that of the training.", stacklevel=2)
-        other.graph_changed_ = used.fingerprint != self.graph_.fingerprint
-        other.graph = other.graph_ = used
-        if other.graph_changed_:
-            other.known_nodes_, other.known_labels_ = self.known_nodes_[:0], self.known_labels_[:0]
-            other.train_nodes_ = other.stopping_nodes_ = other.known_nodes_
-            other.accuracy_ = other.test_nodes_ = other.source_ = None
-            backend = backend_again(self.record_, name)
-            scaled = scaled_alike(used, self.scaling_, name)
-            blocks = getattr(self, "neighbours", None) is not None
-            found = logits_from(self.model_, scaled, self.weights_, backend, in_blocks=blocks)
-            other.logits_ = other._restored(found, {})
+                warn(f"The graph given to {name} {which}, unlike that of the training.")
+        other = copy.copy(self)
+        other.graph, other.fitted_ = used, self.fitted_.on(used, name)
         return other
 
     def save(
@@ -144,25 +118,12 @@ class NodeClassifier(FittedModel, NodeFit):
         check_is_fitted(self)
         check_same_graph(self)
         tested = None if accuracy is None else (accuracy, test_nodes)
-        save_model(self, self._extras(), path, source=source, tested=tested, overwrite=overwrite)
+        save_model(self.fitted_, path, source=source, tested=tested, overwrite=overwrite)
 
-    def _keep_record(
-        self,
-        record: TrainingRecord,
-        history: History,
-        *,
-        accuracy: float | None = None,
-        test_nodes: int | None = None,
-        source: GraphSource | None = None,
-        graph_changed: bool = False,
-    ) -> None:
-        # Those of this fit: a later set_params does not change them.
+    def _settings(self) -> dict[str, Any]:
+        """Return the parameters as they were given, without graph and predictor: a later set_params does not change them."""
         settings = cast("dict[str, Any]", self.get_params(deep=False))
-        self.settings_ = {name: value for name, value in settings.items() if name not in ("graph", "predictor")}
-        self.record_, self.history_, self.n_iter_ = record, history, record.epochs
-        self.accuracy_, self.test_nodes_ = accuracy, test_nodes
-        self.source_, self.graph_changed_ = source, graph_changed
-        self.n_features_in_ = 1  # a sample has one number: its position
+        return {name: value for name, value in settings.items() if name not in ("graph", "predictor")}
 
     def _node_sum(self) -> NodeSum:
         name = type(self).__name__

@@ -16,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.estimators.explanation import AGREE, NodeSum, check_agreement
+from pprop.estimators.fitted import Fitted, Spread
 from pprop.estimators.parameters import GRAPH, parameters, unchecked
 from pprop.estimators.reading import known_labels, labelled_nodes
 from pprop.estimators.scores import NodeScores
@@ -160,27 +161,58 @@ class PropagatedClassifier(NodeScores):
         response = choose_response(self.estimator, values["response"])
         default = "row" if response == "probabilities" else NORMALIZATION.default
         normalization = default if values["normalization"] is None else values["normalization"]
+        spread = Spread(alpha, self.solver_, normalization, values["self_loops"], response)
         rows = node_rows(self.features, graph)
         estimator, nodes, labels = self.estimator, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.str_)
+        unlabelled = None
         if not values["prefit"]:
             given = labelled_nodes(X, y, graph, _NAME, ids=ids, missing_labels=missing_labels)
-            nodes, labels, self.n_unlabelled_ = given.nodes, given.labels, given.unlabelled
-            self.missing_labels_ = tuple(missing_labels)
+            nodes, labels, unlabelled = given.nodes, given.labels, given.unlabelled
             known_labels(nodes, Classes.of(labels).encode(labels), graph.n_nodes)  # refuses two classes for one node
             estimator = cast("Any", clone(estimator)).fit(take(rows, nodes), labels)
         classes = classes_of(estimator)
         alone = outputs(estimator, rows, graph.n_nodes, len(classes), response, values["batch_size"], _NAME)
-        solution = solve(graph, alone, alpha, self.solver_, normalization, values["self_loops"], backend=self.backend)
-        self.estimator_, self.graph_, self.classes_, self.alone_ = estimator, graph, classes, alone
-        self.logits_ = solution.value
+        solution = solve(graph, alone, alpha, spread.solver, normalization, spread.self_loops, backend=self.backend)
+        logits = solution.value
         if response == "probabilities":  # the logarithm of a zero is that of a tiny number
-            self.logits_ = np.log(np.maximum(probabilities_of(solution.value, response), np.finfo(np.float64).tiny))
-        self.alpha_, self.response_, self.normalization_ = alpha, response, normalization
-        self.statistics_ = solution.statistics
-        self.known_nodes_, first = np.unique(nodes, return_index=True)
-        self.known_labels_ = labels[first]
-        self.n_features_in_ = 1
+            logits = np.log(np.maximum(probabilities_of(solution.value, response), np.finfo(np.float64).tiny))
+        distinct, first = np.unique(nodes, return_index=True)
+        self.estimator_, self.statistics_ = estimator, solution.statistics
+        self.fitted_ = Fitted(
+            kind=type(self),
+            settings={name: value for name, value in values.items() if name not in ("estimator", "graph", "features")},
+            graph=graph,
+            target=Classes(classes),
+            model=spread,
+            alpha=alpha,
+            outputs=logits,
+            known_nodes=distinct,
+            known_labels=labels[first],
+            alone=alone,
+            unlabelled=unlabelled,
+            missing_labels=MISSING_LABELS if values["prefit"] else tuple(missing_labels),
+        )
         return self
+
+    @property
+    def alone_(self) -> NDArray[np.float64]:
+        """The estimator's predictions H of all nodes before they are spread, shape (n, c)."""
+        assert self.fitted_.alone is not None
+        return self.fitted_.alone
+
+    @property
+    def response_(self) -> str:
+        """What was spread."""
+        return self._spread.response
+
+    @property
+    def normalization_(self) -> str:
+        """Of T, with which it was spread."""
+        return self._spread.normalization
+
+    @property
+    def _spread(self) -> Spread:
+        return cast("Spread", self.fitted_.model)
 
     @property
     def solver_(self) -> Solver:
@@ -206,7 +238,7 @@ class PropagatedClassifier(NodeScores):
         return twin
 
     def _node_sum(self) -> NodeSum:
-        operator = PPROperator(self.graph_, self.alpha_, self.normalization_, self.self_loops)
+        operator = PPROperator(self.graph_, self._spread.alpha, self.normalization_, self.self_loops)
         attributor = Attributor(self.alone_, operator, self.solver_)
         agreed(self, attributor.value)
         return NodeSum(self.logits_, "logit" if self.response_ == "logits" else "probability", attributor)

@@ -14,7 +14,7 @@ from pprop._errors import FormatError, InputError, TakenError
 from pprop._validate import check_float, check_int, describe, reject
 from pprop.estimators.features import FILE as FEATURES
 from pprop.estimators.features import TrainedFeatures
-from pprop.estimators.fitted import FittedModel, Weights
+from pprop.estimators.fitted import Fitted
 from pprop.estimators.manifest import MANIFEST, WEIGHTS, build_manifest, format_of, model_card
 from pprop.estimators.source import GraphSource
 from pprop.graph.files import path_of, replaced_file, replaced_folder
@@ -31,43 +31,43 @@ FUNCTION = "save"
 
 
 def save_model(
-    estimator: FittedModel,
-    extras: Weights,
+    fitted: Fitted,
     path: object,
     *,
     source: object,
     tested: tuple[object, object] | None,
     overwrite: object,
 ) -> None:
-    """Write weights, other arrays, manifest and model card of a fitted estimator; see `NodeClassifier.save`.
+    """Write weights, other arrays, manifest and model card of a fitted model; see `NodeClassifier.save`.
 
-    `tested` is the test accuracy with the number of test nodes, if that is known; None: those of the estimator.
+    `tested` is the test accuracy with the number of test nodes, if that is known; None: those of the fit.
     """
     target = Path(os.path.abspath(path_of(path, "path", FUNCTION)))
     if not isinstance(overwrite, bool):
         reject("overwrite", FUNCTION, "True or False", describe(overwrite))
     if source is not None and not isinstance(source, GraphSource):
         reject("source", FUNCTION, "a GraphSource or None", describe(source))
-    accuracy, test_nodes = estimator.accuracy_, estimator.test_nodes_
+    assert fitted.history is not None
+    accuracy, test_nodes = fitted.accuracy, fitted.test_nodes
     if tested is not None:
         accuracy = check_float(tested[0], "accuracy", FUNCTION, "[0, 1]")
         test_nodes = None if tested[1] is None else check_int(tested[1], "test_nodes", FUNCTION, low=1)
-    scaling = estimator.scaling_
+    scaling = fitted.scaling
     tensors = {
-        **{f"{WEIGHT_PREFIX}{name}": np.array(array, order="C") for name, array in estimator.weights_.items()},
-        **{f"{HISTORY_PREFIX}{name}": curve for name, curve in vars(estimator.history_).items()},
-        **{f"{EXTRA_PREFIX}{name}": array for name, array in extras.items()},
+        **{f"{WEIGHT_PREFIX}{name}": np.array(array, order="C") for name, array in fitted.weights.items()},
+        **{f"{HISTORY_PREFIX}{name}": curve for name, curve in vars(fitted.history).items()},
+        **{f"{EXTRA_PREFIX}{name}": array for name, array in fitted.extras.items()},
         **({} if scaling is None else {f"{SCALING_PREFIX}{name}": array for name, array in scaling.arrays().items()}),
-        KNOWN_NODES: estimator.known_nodes_,
-        KNOWN_LABELS: np.searchsorted(estimator.classes_, estimator.known_labels_),
+        KNOWN_NODES: fitted.known_nodes,
+        KNOWN_LABELS: fitted.target.encode(fitted.known_labels),
     }
-    if hasattr(estimator, "stopping_nodes_"):  # some models of format version 2 do not say them
-        tensors[KNOWN_STOPPING] = np.intersect1d(estimator.stopping_nodes_, estimator.known_nodes_)
+    if fitted.split is not None:  # some models of format version 2 do not say it
+        tensors[KNOWN_STOPPING] = np.intersect1d(fitted.split.stopping, fitted.known_nodes)
     weights = save(tensors)
-    described = TrainedFeatures.of(estimator.graph_).content()
+    described = TrainedFeatures.of(fitted.graph).content()
     manifest = build_manifest(
-        estimator,
-        source or estimator.source_ or GraphSource.of(estimator.graph_),
+        fitted,
+        source or fitted.source or GraphSource.of(fitted.graph),
         (accuracy, test_nodes),
         hashlib.sha256(weights).hexdigest(),
         None if described is None else hashlib.sha256(described).hexdigest(),

@@ -25,7 +25,7 @@ from scipy import special
 
 from pprop._validate import check_float, check_int, describe, reject
 from pprop.graph import Graph
-from pprop.models.model import Model
+from pprop.models.model import Model, PropagationSettings
 from pprop.propagation import PowerIteration, propagate
 from pprop.settings import NORMALIZATION, SELF_LOOPS
 
@@ -47,6 +47,8 @@ class Ensemble:
         What each of them is.
     members
         How many there are.
+    strength
+        With which their errors at known nodes are spread; 0: not at all.
 
     Examples
     --------
@@ -59,11 +61,17 @@ class Ensemble:
 
     member: Model
     members: int
+    strength: float = 0.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.member, Model):
             reject("member", "Ensemble", "a model such as pprop.APPNP()", describe(self.member))
         check_int(self.members, "members", "Ensemble", low=1)
+
+    def corrected(self, graph: Graph, logits: NDArray[np.float32], known: KnownErrors) -> NDArray[np.float32]:
+        """Return the logits of the vote with its errors at known nodes spread over the members' own matrix."""
+        matrix = PropagationSettings() if self.member.propagation is None else self.member.propagation
+        return spread_errors(graph, logits, known, self.strength, matrix.normalization, matrix.self_loops)
 
 
 def mean_log_probabilities(logits: NDArray[Any]) -> NDArray[np.float32]:

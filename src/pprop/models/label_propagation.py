@@ -95,3 +95,20 @@ class LabelPropagation:
             spread[unreached] = FAINT * shares / shares.sum()
             solution = self.spread(graph, spread, backend)
         return spread, solution
+
+
+def log_shares(spread: Values, solution: Solution) -> Values:
+    """Return the logarithms of the probabilities of all nodes, shape (n, c), from what `LabelPropagation.sources` returns.
+
+    >>> import scipy.sparse as sp
+    >>> path = Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(3, 3)))
+    >>> spread = LabelPropagation(0.5, steps=1).sources(path, np.array([0, 2]), np.array([0, 1]), np.ones(2), 2)
+    >>> np.exp(log_shares(*spread))[1]
+    array([0.5, 0.5])
+    """
+    shares = spread.sum(axis=0)
+    reached: Values = solution.value
+    value = np.where(reached.any(axis=1, keepdims=True), reached, shares)
+    value = value / value.max(axis=1, keepdims=True)  # of faint numbers, too, there are shares
+    probabilities = value / value.sum(axis=1, keepdims=True)
+    return np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
