@@ -25,7 +25,6 @@ from math import isqrt
 from typing import Any
 
 import numpy as np
-import torch
 from scipy import sparse
 
 from pprop import Chebyshev, ConjugateGradient, Contraction, Graph, ToleranceError, solve
@@ -155,7 +154,7 @@ def random_solves(seed: int, count: int, nodes: int = 12) -> Iterator[Solve]:
         alpha = round(alpha, int(rng.integers(2, 9)))
         normalization, self_loops = str(rng.choice(["sym", "row", "col"])), bool(rng.random() < 0.7)
         truth = Truth(A, alpha, normalization, self_loops)
-        least, degrees = least_error(alpha, torch.float64), np.array([float(one) for one in truth.degrees])
+        least, degrees = least_error(alpha, "float64"), np.array([float(one) for one in truth.degrees])
         for _ in range(min(6, count)):
             count -= 1
             solver = Contraction if graph.directed else SOLVERS[int(rng.integers(3))]

@@ -61,11 +61,18 @@ ONLY_IN = {
     "uvicorn": {"serve"},
 }
 # A package that these layers do not import.
-NEVER_IN = {"torch": {"graph", "datasets", "scoring"}}
+NEVER_IN = {"torch": {"graph", "datasets", "propagation", "scoring"}}
 # A package that these folders inside a layer do not import.
 NEVER_IN_FOLDER = {"torch": {"kernels/numba_cpu"}}
-# Except in this module: the Data that it makes consists of tensors.
-EXCEPT = {"torch": {"graph/convert/pyg.py"}}
+# Except in these modules: the Data that one makes consists of tensors; gradients, and the layer; steps on a GPU.
+EXCEPT = {
+    "torch": {
+        "graph/convert/pyg.py",
+        "propagation/gradients.py",
+        "propagation/module.py",
+        "propagation/stored/device.py",
+    }
+}
 
 # Groups of modules that import each other. Remove a group here when it is broken; never add one.
 CIRCLES: list[set[str]] = []
@@ -311,3 +318,25 @@ assert type(Z) is type(loss) is type(gradient) is np.ndarray
 
 def test_kernels_of_the_cpu_compute_without_torch():
     assert loaded_by(KERNELS_ON_ARRAYS, {"numba", "torch"}) == {"numba"}
+
+
+PROPAGATED = """
+import numpy as np, pprop, scipy.sparse as sp
+from pprop.propagation.attribution import Attributor
+from pprop.propagation.operator import PPROperator
+path = pprop.Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
+exact = pprop.propagate(path, np.eye(5), solver=pprop.Exact())
+for solver in (pprop.PowerIteration(300), pprop.Chebyshev(), pprop.ConjugateGradient(), pprop.Contraction()):
+    solution = pprop.solve(path, np.eye(5), solver=solver)
+    assert np.allclose(solution.value, exact, atol=1e-5) and solution.statistics.backend == "numba"
+assert pprop.propagate(path, np.eye(5, dtype=np.float16), alpha=0, solver=pprop.Limit(), self_loops=True).any()
+assert np.allclose(pprop.ppr(path, [0], eps=1e-8).matrix.toarray(), exact[:1], atol=1e-6)
+changing = pprop.LiveGraph(path, np.eye(5))
+changing.add_edge(0, 4)
+Attributor(np.eye(5), PPROperator(path, 0.1), pprop.PowerIteration()).exact(np.array([1]), 3)
+pprop.scale.propagate_folder(path, np.eye(5, dtype=np.float32))
+"""
+
+
+def test_predictions_are_propagated_without_torch():
+    assert loaded_by(f"import pprop.scale\n{PROPAGATED}", {"numba", "torch"}) == {"numba"}

@@ -23,7 +23,7 @@ def test_it_is_a_high_power_of_the_matrix_also_on_several_components(
     power = np.linalg.matrix_power(dense_transition(A, normalization), 10**6)
     found = library_matrix(graph, alpha=0, solver=Limit(), normalization=normalization, backend=backend)
     np.testing.assert_allclose(found, power, rtol=0, atol=1e-9)  # a million products of the power round
-    rows = Limit().rows(PPROperator(graph, 0.0, normalization), np.array([8, 2]), torch.float64)
+    rows = Limit().rows(PPROperator(graph, 0.0, normalization), np.array([8, 2]), np.float64)
     np.testing.assert_allclose(rows, found[[8, 2]], rtol=0, atol=1e-15)
 
 
@@ -50,7 +50,7 @@ def test_its_gradient_is_that_of_its_matrix(make_graph, library_matrix, backend,
 
 def test_dropout_removes_entries_of_its_matrix_and_scales_the_others(make_graph, backend):
     graph, _ = make_graph(directed=False, weighted=True)
-    P = Limit().rows(PPROperator(graph, 0.0), np.arange(9), torch.float64).numpy()
+    P = Limit().rows(PPROperator(graph, 0.0), np.arange(9), np.float64)
     layer = Propagation(graph, 0, Limit(), dropout=0.25, backend=backend)
     once = layer(torch.eye(9, 3, dtype=torch.float64)).numpy()
     kept = once != 0

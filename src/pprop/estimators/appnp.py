@@ -7,7 +7,6 @@ from dataclasses import field
 from typing import Any, final
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from pprop import settings
@@ -283,7 +282,7 @@ class PPNPClassifier(TrainedClassifier):
 
 def check_tol(tol: float, alpha: float, function: str) -> None:
     """Refuse a relative error that float32 cannot reach."""
-    least = least_error(alpha, torch.float32)
+    least = least_error(alpha, "float32")
     if tol < least:
         reject("tol", function, f"at least {least:.2g}, what float32 can reach at alpha {alpha:g}", tol)
 

@@ -25,8 +25,9 @@ from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
 from pprop.models.model import Model
 from pprop.models.module import call_module, make_module, module_inputs, module_state, node_blocks
 from pprop.models.network import FeatureNetwork, RunsNetwork, network_inputs
+from pprop.propagation.gradients import apply_linear
 from pprop.propagation.operator import PPROperator
-from pprop.propagation.solvers import PowerIteration, RowSolver, apply_linear
+from pprop.propagation.solvers import PowerIteration, RowSolver
 
 # Nodes for which the network is computed at a time: what it holds of them beside the predictions is bounded.
 BLOCK = 2**17
@@ -219,7 +220,7 @@ class RowReadout(NodeReadout):
         self.nodes = torch.from_numpy(nodes).to(needed.device)
         self.row_of_node = torch.zeros(operator.graph.n_nodes, dtype=torch.int64, device=needed.device)
         self.row_of_node[self.nodes] = torch.arange(len(nodes), device=needed.device)
-        self.block = solver.rows(operator, nodes, torch.float32).to(needed.device)
+        self.block = torch.from_numpy(solver.rows(operator, nodes, np.float32)).to(needed.device)
         self._rows = kernels.rows(self.block, self.nodes)
 
     def forward(self, predictions: Tensor, nodes: Tensor, draw: Draw | None) -> Tensor:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from pprop.kernels import Draw, FeatureProduct, Kernels, StepPropagation
-from pprop.propagation.solvers import apply_linear
+from pprop.propagation.gradients import apply_linear
 
 
 def applied(operator: FeatureProduct | StepPropagation, values: Tensor, draw: Draw | None = None) -> Tensor:

@@ -17,7 +17,7 @@ from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
 from pprop.models.network import Weight
 from pprop.models.operations import applied, linear, relu_drop
 from pprop.propagation import Chebyshev, PPROperator, ToleranceSolver
-from pprop.propagation.solvers import apply_map
+from pprop.propagation.gradients import apply_map
 from pprop.settings import DROPOUT, EDGE_DROPOUT, NORMALIZATION, PENALTY, POSITIVE_ALPHA, SELF_LOOPS, WIDTH
 
 

@@ -8,13 +8,12 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from pprop._errors import InputError
 from pprop._validate import check_float, check_int, describe, reject
 from pprop.kernels import choose_backend
+from pprop.kernels.arrays import on_host
 from pprop.propagation.api import EVERY_SOLVER
 from pprop.propagation.operator import MOST_PRODUCTS, SINGLE, FixedPoint, PPROperator, chebyshev_weights, count_products
 from pprop.propagation.push import LocalPush
@@ -100,7 +99,7 @@ class Attributor:
         self._rooms = threading.local()
         both = np.column_stack([self._H, self._size])
         if operator is not None:
-            both = self._propagated(torch.from_numpy(both)[None])[0].numpy()
+            both = self._propagated(both[None])[0]
         if not np.isfinite(both).all():
             got = f"numbers up to {self.largest:.3g}"
             reject("model", "explain", "a classifier whose predictions have finite sums in float64", got)
@@ -174,13 +173,14 @@ class Attributor:
         others, count = value - contributions.sum(axis=0), reached - len(nodes)
         return Attribution(node, value, nodes, weights, contributions, shares, others, count, rest, error)
 
-    def _propagated(self, predictions: Tensor) -> Tensor:
+    def _propagated(self, predictions: Values) -> Values:
         """Return P times predictions (1, n, c) to rounding, also if the solver has a tolerance."""
-        operator, kernels = self._operator, choose_backend("auto", "cpu", "explain").kernels
+        operator, backend = self._operator, choose_backend("auto", "cpu", "explain")
+        kernels, given = backend.own_kernels, backend.own(predictions)
         if not isinstance(self._solver, PowerIteration | Limit) and self._recurrence is not None:
-            return FixedPoint(operator.transition, operator.alpha, kernels).forward(predictions)  # no dense matrix
+            return on_host(FixedPoint(operator.transition, operator.alpha, kernels).forward(given))  # no dense matrix
         solver = self._solver if isinstance(self._solver, PowerIteration | Limit) else Exact()
-        return solver.bind(operator, kernels).forward(predictions, None)
+        return on_host(solver.bind(operator, kernels).forward(given, None))
 
     @cached_property
     def _structure(self) -> Any:
@@ -213,7 +213,7 @@ class Attributor:
         if self._recurrence is not None:
             return recurrence_rows(self._structure, self._recurrence, nodes)
         exact = self._solver if isinstance(self._solver, Limit) else Exact()
-        return exact.rows(self._operator, nodes, torch.float64).numpy()[:, :, None]
+        return exact.rows(self._operator, nodes, np.float64)[:, :, None]
 
     def _push(self, node: int, eps: float) -> tuple[Nodes, Values]:
         """Return the nodes that a row of P was pushed to, and its entries there, from below."""

@@ -24,9 +24,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import final
 
-import torch
-
 from pprop._validate import reject
+from pprop.kernels.arrays import EPS
 from pprop.kernels.solves import Solved
 from pprop.propagation.solvers import Solution, working_type
 
@@ -103,7 +102,7 @@ def worst_error(alpha: float, ended: Solved) -> float:
     """Return the relative error |r| / (alpha |Z| - |r|) of the worst column; infinity where |r| certifies none.
 
     >>> import numpy as np
-    >>> worst_error(0.5, Solved(torch.zeros(1, 2), 1, np.array([0.25, 0.1]), np.ones(2)))
+    >>> worst_error(0.5, Solved(np.zeros((1, 2)), 1, np.array([0.25, 0.1]), np.ones(2)))
     1.0
     """
     worst = 0.0
@@ -128,11 +127,11 @@ def with_rounding(ended: Solved, longest: int, *, weighted: bool, compensated: b
     Examples
     --------
     >>> import numpy as np
-    >>> ended = Solved(torch.zeros(1, 1), 1, np.array([0.0]), np.array([1.0]))
+    >>> ended = Solved(np.zeros((1, 1)), 1, np.array([0.0]), np.array([1.0]))
     >>> with_rounding(ended, 5, weighted=False, compensated=False).residual * 2.0**53
     array([21.])
     """
-    unit = torch.finfo(torch.float64).eps / 2
+    unit = EPS["float64"] / 2
     sums = longest * longest * unit if compensated else longest
     units = (PROOF_UNITS + (longest if weighted else 0) + sums) * ended.carried
     bound = units * unit / (1.0 - units * unit)
@@ -149,50 +148,50 @@ def rounded_error(error: float, lost: float) -> float:
     return error + lost * (1.0 + error)  # the value is at most 1 + error times as large as the fixed point
 
 
-def error_before_rounding(error: float, dtype: torch.dtype) -> float:
+def error_before_rounding(error: float, kind: str) -> float:
     """Return the relative error that becomes at most `error` when every entry is rounded to a float type.
 
-    >>> error_before_rounding(0.01, torch.float64), round(error_before_rounding(0.01, torch.bfloat16), 4)
+    >>> error_before_rounding(0.01, "float64"), round(error_before_rounding(0.01, "bfloat16"), 4)
     (0.01, 0.0061)
     """
-    unit = _rounding(dtype)
+    unit = _rounding(kind)
     return (error - unit) / (1.0 + unit)
 
 
-def _rounding(dtype: torch.dtype) -> float:
+def _rounding(kind: str) -> float:
     """Return what rounding a result to its float type can move it by, 0 where it was computed in that type."""
-    return 0.0 if dtype == working_type(dtype) else torch.finfo(dtype).eps / 2
+    return 0.0 if kind == working_type(kind) else EPS[kind] / 2
 
 
-def least_error(alpha: float, dtype: torch.dtype) -> float:
+def least_error(alpha: float, kind: str) -> float:
     """Return the relative error below which the rounding of a float type lets no residual prove anything.
 
-    >>> least_error(0.5, torch.float64) < 1e-14, least_error(0.5, torch.float16) > 2**-11
+    >>> least_error(0.5, "float64") < 1e-14, least_error(0.5, "float16") > 2**-11
     (True, True)
     """
     # a float32 result is judged in float64, whose rounding is negligible
-    units = ROUNDING_UNITS + (PROOF_UNITS / 2 if dtype == torch.float64 else 0)
-    return rounded_error(units * torch.finfo(working_type(dtype)).eps / alpha, _rounding(dtype))
+    units = ROUNDING_UNITS + (PROOF_UNITS / 2 if kind == "float64" else 0)
+    return rounded_error(units * EPS[working_type(kind)] / alpha, _rounding(kind))
 
 
-def settle_tolerance(tol: float | None, alpha: float, dtype: torch.dtype, solver: str) -> float:
+def settle_tolerance(tol: float | None, alpha: float, kind: str, solver: str) -> float:
     """Return the tolerance of a solver for results of a float type; refuse one below what their rounding can prove.
 
     None is a millionth, or twice the least that can be proven where that is more.
 
-    >>> settle_tolerance(None, 0.1, torch.float64, "Chebyshev")
+    >>> settle_tolerance(None, 0.1, "float64", "Chebyshev")
     1e-06
-    >>> round(settle_tolerance(None, 0.1, torch.float32, "Chebyshev"), 6)
+    >>> round(settle_tolerance(None, 0.1, "float32", "Chebyshev"), 6)
     1.9e-05
     """
-    least, name = least_error(alpha, dtype), str(dtype).removeprefix("torch.")
+    least = least_error(alpha, kind)
     if least >= 1.0:  # every tolerance is below 1
-        expected = f"at least {2 * alpha * least:.2g}, where {name} can prove an error"
+        expected = f"at least {2 * alpha * least:.2g}, where {kind} can prove an error"
         reject("alpha", solver, expected, alpha)
     if tol is None:
         tol = max(1e-6, min(2.0 * least, 0.5 + 0.5 * least))  # below 1, as a tolerance is, wherever the least is
     if tol < least:
-        wider = "" if dtype == torch.float64 else " or predictions in float64"
-        expected = f"at least {least:.2g}, what {name} can reach at alpha {alpha:g}"
+        wider = "" if kind == "float64" else " or predictions in float64"
+        expected = f"at least {least:.2g}, what {kind} can reach at alpha {alpha:g}"
         reject("tol", solver, expected, tol, remedy=f"Use a larger tol{wider}.")
     return tol

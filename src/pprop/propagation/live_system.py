@@ -24,7 +24,6 @@ import math
 from typing import final
 
 import numpy as np
-import torch
 from scipy import sparse
 
 from pprop.graph import Graph, transition_matrix
@@ -310,7 +309,7 @@ class LiveSystem:
     def _solve(self, graph: Graph) -> int:
         """Correct Y by Chebyshev's polynomial of r, to well below the tolerance; return the entries read."""
         transition = transition_matrix(graph, self._normalization, self._self_loops)
-        kernels = choose_backend("numba", "cpu", "live").kernels
+        kernels = choose_backend("numba", "cpu", "live").own_kernels
         everyone, goal, self._products = self._everyone(), START * self.alpha * self.tol, 1
         for _ in range(ROUNDS):  # more than one for a few nodes: the polynomial's error is known in the 2-norm alone
             left = float(np.abs(self._state.r[: self.n]).max(initial=0.0))
@@ -318,8 +317,8 @@ class LiveSystem:
                 break
             powers = self.degrees(everyone)[:, None]
             solver = FixedPoint(transition, self.alpha, kernels, min(0.1, goal / left))
-            r = torch.from_numpy(self._state.r[: self.n] * powers / self.alpha)[None]
-            self._state.Y[: self.n] += solver.forward(r)[0].numpy() / powers
+            r = (self._state.r[: self.n] * powers / self.alpha)[None]
+            self._state.Y[: self.n] += solver.forward(r)[0] / powers
             self._products += solver.matrix_products + 1
             self._sum_up()
         return self._products * self._count()

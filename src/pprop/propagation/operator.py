@@ -13,12 +13,10 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
-from torch import Tensor
 
 from pprop._errors import CapacityError
 from pprop._memory import usable_memory
@@ -26,6 +24,7 @@ from pprop._validate import check_bool, check_choice, describe, reject
 from pprop.graph import Graph, Transition, transition_matrix
 from pprop.graph.transition import with_self_loops
 from pprop.kernels import Draw, Kernels, LinearMap, choose_backend
+from pprop.kernels.arrays import Array, cast, copy_of, is_tensor, module_of, on_host, type_name
 from pprop.kernels.random_bits import EDGES, Bernoulli, keep_bits
 from pprop.settings import NORMALIZATION, NORMALIZATIONS, SELF_LOOPS
 
@@ -98,8 +97,8 @@ class PPROperator:
             return False
         return count_products(self.transition, self.alpha, ROUNDING) <= MOST_PRODUCTS
 
-    def rows(self, nodes: Nodes, dtype: torch.dtype) -> Tensor:
-        """Return the rows of Pi that belong to `nodes`, shape (m, n).
+    def rows(self, nodes: Nodes, dtype: DTypeLike) -> NDArray[Any]:
+        """Return the rows of Pi that belong to `nodes`, shape (m, n), in float64 or float32.
 
         Of the dense matrix, or as columns of Pi^T, solved for a few at a time.
 
@@ -108,19 +107,19 @@ class PPROperator:
         CapacityError
             When the rows are larger than the memory that this process may use.
         """
+        kind, n = np.dtype(dtype), self.graph.n_nodes
         if not self.iterated:
-            return torch.from_numpy(self.matrix[nodes]).to(dtype)
-        n = self.graph.n_nodes
-        check_row_memory("Exact", len(nodes), n, dtype.itemsize)
-        kernels = choose_backend("auto", "cpu", "Exact").kernels
-        tolerance = ROUNDING if dtype == torch.float64 else SINGLE
-        solver = FixedPoint(self.transition.transpose, self.alpha, kernels, tolerance)
-        out = torch.empty(len(nodes), n, dtype=dtype)
+            return self.matrix[nodes].astype(kind, copy=False)
+        check_row_memory("Exact", len(nodes), n, kind.itemsize)
+        backend = choose_backend("auto", "cpu", "Exact")
+        tolerance = ROUNDING if kind == np.float64 else SINGLE
+        solver = FixedPoint(self.transition.transpose, self.alpha, backend.own_kernels, tolerance)
+        out = np.empty((len(nodes), n), kind)
         for begin in range(0, len(nodes), WIDTH):
-            some = torch.from_numpy(nodes[begin : begin + WIDTH])
-            unit = torch.zeros(1, n, WIDTH, dtype=torch.float64)
-            unit[0, some, torch.arange(len(some))] = 1.0
-            out[begin : begin + len(some)] = solver.forward(unit)[0, :, : len(some)].T
+            some = nodes[begin : begin + WIDTH]
+            unit = np.zeros((1, n, WIDTH))
+            unit[0, some, np.arange(len(some))] = 1.0
+            out[begin : begin + len(some)] = on_host(solver.forward(backend.own(unit)))[0, :, : len(some)].T
         return out
 
     def dropped(self, draw: Draw, run: int) -> Transition:
@@ -141,16 +140,15 @@ class PPROperator:
         --------
         >>> import scipy.sparse as sp
         >>> path = Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5)))
-        >>> dropped = PPROperator(path, 0.1, "row").dropped(Draw(torch.tensor([7]), 0, 0.5), 0)
+        >>> dropped = PPROperator(path, 0.1, "row").dropped(Draw(np.array([7]), 0, 0.5), 0)
         >>> dropped.to_scipy().sum(axis=1).tolist(), len(dropped.indices) < 13
         ([1.0, 1.0, 1.0, 1.0, 1.0], True)
         """
         whole, n = self.transition, self.graph.n_nodes
         rows, columns = np.repeat(np.arange(n), np.diff(whole.indptr)), whole.indices.astype(np.int64)
         ends = (rows, columns) if self.graph.directed else (np.minimum(rows, columns), np.maximum(rows, columns))
-        places = torch.from_numpy(ends[0]), torch.from_numpy(ends[1])
-        rule, epoch = Bernoulli.from_probability(draw.probability), torch.tensor(draw.number)
-        kept = keep_bits(draw.seeds[run].cpu(), EDGES, *places, epoch, rule).numpy() | (rows == columns)
+        rule, seed = Bernoulli.from_probability(draw.probability), int(on_host(draw.seeds)[run])
+        kept = keep_bits(seed, EDGES, *ends, draw.number, rule) | (rows == columns)
         if whole.folded:  # into the weights, which are then those of T
             values = with_self_loops(self.graph, self.self_loops).data
         else:
@@ -160,7 +158,7 @@ class PPROperator:
         graph = Graph.from_scipy(left, directed=self.graph.directed)
         return transition_matrix(graph, self.normalization, self_loops=False)
 
-    def residual_norm(self, predictions: Tensor, value: Tensor, kernels: Kernels) -> tuple[str, float]:
+    def residual_norm(self, predictions: Array, value: Array, kernels: Kernels) -> tuple[str, float]:
         """Return the name and the value of the norm of r in which |error| <= |r| / alpha holds.
 
         r = alpha H - (Z - (1 - alpha) T Z), all of shape (R, n, c), by one power step from Z.
@@ -168,9 +166,9 @@ class PPROperator:
         stepped = kernels.steps(self.transition, self.alpha, 1).forward(value, None)  # (1 - alpha) T Z + alpha Z
         r = self.alpha * (predictions - value) + (stepped - value)
         if self.normalization == "sym":
-            return "frobenius", float(r.square().sum().sqrt())
-        name, sizes = ("max", r.abs()) if self.normalization == "row" else ("column", r.abs().sum(dim=-2))
-        return name, float(sizes.max()) if r.numel() else 0.0  # there may be no columns
+            return "frobenius", float((r * r).sum() ** 0.5)
+        name, sizes = ("max", abs(r)) if self.normalization == "row" else ("column", abs(r).sum(axis=-2))
+        return name, float(sizes.max()) if r.shape[-1] and r.shape[-2] else 0.0  # there may be no columns
 
 
 def dense_ppr(transition: Transition, alpha: float) -> Values:
@@ -287,9 +285,9 @@ class FixedPoint(LinearMap):
     >>> import scipy.sparse as sp
     >>> from pprop.graph import Graph, transition_matrix
     >>> T = transition_matrix(Graph.from_scipy(sp.csr_array([[0, 1], [1, 0]])))
-    >>> solver = FixedPoint(T, 0.5, choose_backend("auto", "cpu", "example").kernels)
-    >>> solver.forward(torch.eye(2)[None, :, :1]).flatten()
-    tensor([0.7500, 0.2500])
+    >>> solver = FixedPoint(T, 0.5, choose_backend("numba", "cpu", "example").own_kernels)
+    >>> solver.forward(np.eye(2, dtype=np.float32)[None, :, :1]).ravel()
+    array([0.75, 0.25], dtype=float32)
     """
 
     def __init__(self, transition: Transition, alpha: float, kernels: Kernels, tolerance: float = ROUNDING) -> None:
@@ -306,30 +304,39 @@ class FixedPoint(LinearMap):
         transition, alpha, kernels, tolerance = self._arguments
         return FixedPoint(transition.transpose, alpha, kernels, tolerance)
 
-    def forward(self, predictions: Tensor, draw: Draw | None = None) -> Tensor:
-        """Return Z, on the device and in the dtype of H."""
+    def forward(self, predictions: Array, draw: Draw | None = None) -> Array:
+        """Return Z, as an array like H, of its type and on its device."""
         if len(predictions) == 0:
-            return predictions.clone()
-        wide = (run[None].to(torch.float64) for run in predictions)
+            return copy_of(predictions)
+        wide = (cast(run[None], "float64") for run in predictions)
         each = [self._chebyshev(run) if self._recurrence else self._steps.forward(run, None) for run in wide]
-        return torch.cat(each).to(predictions.dtype)
+        return cast(module_of(predictions).concatenate(each), type_name(predictions))
 
-    def adjoint(self, gradient: Tensor, draw: Draw | None = None) -> Tensor:
+    def adjoint(self, gradient: Array, draw: Draw | None = None) -> Array:
         """Return Pi^T G by products with T^T."""
         return self._transposed.forward(gradient)
 
-    def _chebyshev(self, start: Tensor) -> Tensor:
-        """Return y_(k+1) = w_(k+1) ((1 - alpha) T y_k + alpha H - y_(k-1)) + y_(k-1) after all products, from y_0 = 0.
-
-        Products and sums are separate operations: torch may round a fused one differently at the end of an array.
-        """
-        stay, own = 1.0 - self._alpha, start * self._alpha
-        before, state = torch.zeros_like(own), own.clone()
+    def _chebyshev(self, start: Array) -> Array:
+        """Return y_(k+1) = w_(k+1) ((1 - alpha) T y_k + alpha H - y_(k-1)) + y_(k-1) after all products, from y_0 = 0."""
+        own = start * self._alpha
+        before, state = module_of(own).zeros_like(own), copy_of(own)
         for weight in chebyshev_weights(self._alpha, self.matrix_products):
-            arrived = self._steps.forward(state, None).mul_(weight * stay)
-            before.mul_(1.0 - weight).add_(arrived).add_(own * weight)
+            _turn(before, self._steps.forward(state, None), own, weight, 1.0 - self._alpha)
             before, state = state, before
         return state
+
+
+def _turn(before: Array, arrived: Array, own: Array, weight: float, stay: float) -> None:
+    """Make y_(k+1) of T y_k in the place of y_(k-1).
+
+    Products and sums are separate operations: torch may round a fused one differently at the end of an array.
+    """
+    if is_tensor(before):
+        before.mul_(1.0 - weight).add_(arrived.mul_(weight * stay)).add_(own * weight)
+        return
+    from pprop.kernels.numba_cpu.dense import turn
+
+    turn(before.reshape(-1), 1.0 - weight, arrived.reshape(-1), weight * stay, own.reshape(-1), weight)
 
 
 def check_row_memory(solver: str, rows: int, n: int, itemsize: int) -> None:

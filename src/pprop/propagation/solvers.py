@@ -9,18 +9,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property, partial
-from typing import Any, cast, final
+from typing import Any, final
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
-from torch import Tensor
 
 from pprop._validate import check_float, describe, reject
 from pprop.graph import Transition
 from pprop.kernels import Draw, Kernels, LinearMap, RowPropagation
+from pprop.kernels.arrays import Array, beside, cast, type_name
 from pprop.propagation.operator import FixedPoint, PPROperator, Values, check_row_memory
 from pprop.settings import STEPS
 
@@ -173,8 +171,8 @@ class RowSolver(Solver):
     """A solver that can compute single rows of its matrix. Dropout removes entries of that matrix."""
 
     @abstractmethod
-    def rows(self, operator: PPROperator, nodes: NDArray[np.int64], dtype: torch.dtype) -> Tensor:
-        """Return the rows of the matrix that belong to `nodes`, shape (m, n), on the CPU."""
+    def rows(self, operator: PPROperator, nodes: NDArray[np.int64], dtype: DTypeLike) -> NDArray[Any]:
+        """Return the rows of the matrix that belong to `nodes`, shape (m, n), in float64 or float32."""
 
 
 @final
@@ -195,9 +193,9 @@ class Exact(RowSolver):
 
     def bind(self, operator: PPROperator, kernels: Kernels) -> LinearMap:
         whole = FixedPoint(operator.transition, operator.alpha, kernels) if operator.iterated else None
-        return MatrixMap(operator.graph.n_nodes, kernels, lambda: torch.from_numpy(operator.matrix), whole)
+        return MatrixMap(operator.graph.n_nodes, kernels, lambda: operator.matrix, whole)
 
-    def rows(self, operator: PPROperator, nodes: NDArray[np.int64], dtype: torch.dtype) -> Tensor:
+    def rows(self, operator: PPROperator, nodes: NDArray[np.int64], dtype: DTypeLike) -> NDArray[Any]:
         return operator.rows(nodes, dtype)
 
 
@@ -230,14 +228,14 @@ class Limit(RowSolver):
 
     def bind(self, operator: PPROperator, kernels: Kernels) -> LinearMap:
         n, whole = operator.graph.n_nodes, _PerComponent(*_factors(operator.transition), kernels)
-        return MatrixMap(n, kernels, lambda: self.rows(operator, np.arange(n), torch.float64), whole)
+        return MatrixMap(n, kernels, lambda: self.rows(operator, np.arange(n), np.float64), whole)
 
-    def rows(self, operator: PPROperator, nodes: NDArray[np.int64], dtype: torch.dtype) -> Tensor:
+    def rows(self, operator: PPROperator, nodes: NDArray[np.int64], dtype: DTypeLike) -> NDArray[Any]:
         received, sent, component = _factors(operator.transition)
-        check_row_memory("Limit", len(nodes), operator.graph.n_nodes, dtype.itemsize)
-        out = torch.empty(len(nodes), operator.graph.n_nodes, dtype=dtype)
+        check_row_memory("Limit", len(nodes), operator.graph.n_nodes, np.dtype(dtype).itemsize)
+        out = np.empty((len(nodes), operator.graph.n_nodes), dtype)
         for k, node in enumerate(nodes):
-            out[k] = torch.from_numpy(np.where(component == component[node], received[node] * sent, 0.0))
+            out[k] = np.where(component == component[node], received[node] * sent, 0.0)
         return out
 
 
@@ -257,26 +255,28 @@ class MatrixMap(LinearMap):
         Applies it without masks and without the matrix.
     """
 
-    def __init__(self, n: int, kernels: Kernels, dense: Callable[[], Tensor], whole: LinearMap | None) -> None:
+    def __init__(self, n: int, kernels: Kernels, dense: Callable[[], Values], whole: LinearMap | None) -> None:
         self._n, self._kernels, self._dense, self._whole = n, kernels, dense, whole
+        self._bound: RowPropagation | None = None
         self.matrix_products = 0 if whole is None else whole.matrix_products
 
-    def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
+    def forward(self, predictions: Array, draw: Draw | None) -> Array:
         if draw is None and self._whole is not None:
             return self._whole.forward(predictions, None)
-        return self._rows.forward(predictions, self._every_row(predictions), draw)
+        return self._rows(predictions).forward(predictions, self._every_row(predictions), draw)
 
-    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
+    def adjoint(self, gradient: Array, draw: Draw | None) -> Array:
         if draw is None and self._whole is not None:
             return self._whole.adjoint(gradient, None)
-        return self._rows.adjoint(gradient, self._every_row(gradient), draw)
+        return self._rows(gradient).adjoint(gradient, self._every_row(gradient), draw)
 
-    @cached_property
-    def _rows(self) -> RowPropagation:
-        return self._kernels.rows(self._dense(), torch.arange(self._n))
+    def _rows(self, like: Array) -> RowPropagation:
+        if self._bound is None:
+            self._bound = self._kernels.rows(beside(self._dense(), like), beside(np.arange(self._n), like))
+        return self._bound
 
-    def _every_row(self, like: Tensor) -> Tensor:
-        return torch.arange(self._n, device=like.device).expand(len(like), -1)
+    def _every_row(self, like: Array) -> Array:
+        return beside(np.tile(np.arange(self._n), (len(like), 1)), like)
 
 
 @final
@@ -288,13 +288,13 @@ class _PerComponent(LinearMap):
         columns = (sparse.csr_array((values, component, indptr), shape=shape) for values in (received, sent))
         self._received, self._sent = (kernels.features(matrix) for matrix in columns)
 
-    def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
-        gathered = self._sent.adjoint(predictions.to(torch.float64), None)
-        return self._received.forward(gathered, None).to(predictions.dtype)
+    def forward(self, predictions: Array, draw: Draw | None) -> Array:
+        gathered = self._sent.adjoint(cast(predictions, "float64"), None)
+        return cast(self._received.forward(gathered, None), type_name(predictions))
 
-    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
-        gathered = self._received.adjoint(gradient.to(torch.float64), None)
-        return self._sent.forward(gathered, None).to(gradient.dtype)
+    def adjoint(self, gradient: Array, draw: Draw | None) -> Array:
+        gathered = self._received.adjoint(cast(gradient, "float64"), None)
+        return cast(self._sent.forward(gathered, None), type_name(gradient))
 
 
 def _factors(transition: Transition) -> tuple[Values, Values, NDArray[np.int32]]:
@@ -324,37 +324,17 @@ def _factors(transition: Transition) -> tuple[Values, Values, NDArray[np.int32]]
     return (received / total, sent, component) if constant_sent else (received, sent / total, component)
 
 
-def working_type(dtype: torch.dtype) -> torch.dtype:
+def working_type(name: str) -> str:
     """Return the float type in which results of a float type are computed: half precision in float32.
 
-    >>> working_type(torch.bfloat16), working_type(torch.float64)
-    (torch.float32, torch.float64)
+    >>> working_type("bfloat16"), working_type("float64")
+    ('float32', 'float64')
     """
-    return torch.float64 if dtype == torch.float64 else torch.float32
+    return "float64" if name == "float64" else "float32"
 
 
-def apply_map(linear_map: LinearMap, predictions: Tensor, draw: Draw | None) -> Tensor:
-    """Apply a linear map to predictions (R, n, c) of any float type, with gradients of any order; the type stays."""
-    wide = predictions if linear_map.takes_half else predictions.to(working_type(predictions.dtype))
-    forward, adjoint = partial(linear_map.forward, draw=draw), partial(linear_map.adjoint, draw=draw)
-    return apply_linear(wide, forward, adjoint).to(predictions.dtype)
-
-
-def apply_linear(values: Tensor, forward: Callable[[Tensor], Tensor], adjoint: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return a linear function of values; `adjoint` takes the gradient of the result to that of the values."""
-    return cast("Tensor", _Linear.apply(values, forward, adjoint))
-
-
-@final
-class _Linear(torch.autograd.Function):
-    """A linear function whose derivative is its adjoint, and the other way round."""
-
-    @staticmethod
-    def forward(ctx: Any, values: Tensor, forward: Any, adjoint: Any) -> Tensor:
-        ctx.functions = forward, adjoint
-        return forward(values.detach())
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Any:
-        forward, adjoint = ctx.functions
-        return _Linear.apply(gradients[0], adjoint, forward), None, None
+def mapped(linear_map: LinearMap, predictions: Array, draw: Draw | None) -> Array:
+    """Apply a linear map to predictions (R, n, c) of any float type, which stays; for gradients see `apply_map`."""
+    kind = type_name(predictions)
+    wide = predictions if linear_map.takes_half else cast(predictions, working_type(kind))
+    return cast(linear_map.forward(wide, draw), kind)

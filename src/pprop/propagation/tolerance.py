@@ -18,13 +18,12 @@ from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from pprop._errors import Remedy, ToleranceError
 from pprop._validate import check_float, check_int, reject
 from pprop.graph import Transition
 from pprop.kernels import Draw, Kernels, LinearMap
+from pprop.kernels.arrays import EPS, Array, beside, cast, copy_of, device_of, module_of, on_host, type_name
 from pprop.kernels.solves import Limits, Norm, Solved, Solves, System
 from pprop.propagation import certificate
 from pprop.propagation.operator import PPROperator
@@ -84,7 +83,7 @@ class ToleranceSolver(Solver):
         """Return when to measure the residual and when to give up: after the products that theory needs at most."""
 
     @abstractmethod
-    def run(self, solves: Solves, own: Tensor, alpha: float) -> Solved:
+    def run(self, solves: Solves, own: Array, alpha: float) -> Solved:
         """Solve for the right-hand side `own` = alpha h, (n, c), in the variables of `Solves`.
 
         `Solved.residual` bounds the residual of the value that is returned, but for the rounding of `Solved.carried` products.
@@ -110,37 +109,37 @@ class ToleranceMap(LinearMap):
         norms = _WEIGHTED if solver.symmetric else _PLAIN
         self.certificate = certificate.Certificate(solver.wanted, math.inf, norms[operator.normalization])
 
-    def forward(self, predictions: Tensor, draw: Draw | None) -> Tensor:
+    def forward(self, predictions: Array, draw: Draw | None) -> Array:
         value, self.matrix_products, error, tol = self._apply(predictions, draw, transposed=False)
         self.certificate = certificate.Certificate(tol, error, self.certificate.norm)
         return value
 
-    def adjoint(self, gradient: Tensor, draw: Draw | None) -> Tensor:
+    def adjoint(self, gradient: Array, draw: Draw | None) -> Array:
         return self._apply(gradient, draw, transposed=True)[0]
 
-    def _apply(self, operand: Tensor, draw: Draw | None, *, transposed: bool) -> tuple[Tensor, int, float, float]:
+    def _apply(self, operand: Array, draw: Draw | None, *, transposed: bool) -> tuple[Array, int, float, float]:
         """Return the solution, the most products of a run, the relative error of the worst column, and the tolerance."""
-        alpha, dtype = self._operator.alpha, operand.dtype
-        tol = certificate.settle_tolerance(self._solver.tol, alpha, dtype, type(self._solver).__name__)
+        alpha, kind = self._operator.alpha, type_name(operand)
+        tol = certificate.settle_tolerance(self._solver.tol, alpha, kind, type(self._solver).__name__)
         solver = replace(self._solver, tol=tol)
-        if alpha == 1.0 or operand.numel() == 0:
-            return operand.clone(), 0, 0.0, solver.wanted
-        inner = replace(solver, tol=certificate.error_before_rounding(solver.wanted, dtype))
-        out, products, error = torch.empty_like(operand), 0, 0.0
-        for run, one in enumerate(operand.to(working_type(dtype))):
+        if alpha == 1.0 or 0 in operand.shape:
+            return copy_of(operand), 0, 0.0, solver.wanted
+        inner = replace(solver, tol=certificate.error_before_rounding(solver.wanted, kind))
+        out, products, error = module_of(operand).empty_like(operand), 0, 0.0
+        for run, one in enumerate(cast(operand, working_type(kind))):
             side = self._side(draw, run, transposed=transposed)
             value, solved = side.solve(one, inner, "gradient" if transposed else "H")
             out[run] = value
             reached = certificate.worst_error(alpha, solved)
-            if not transposed and value.dtype != dtype:
+            if not transposed and type_name(value) != kind:
                 reached = certificate.rounded_error(reached, side.lost(value, out[run]))
             products, error = max(products, solved.products), max(error, reached)
             if reached > solver.wanted:
-                raise self._missed(reached, solver, solved.products, dtype)
+                raise self._missed(reached, solver, solved.products, kind)
         return out, products, error, solver.wanted
 
-    def _missed(self, reached: float, solver: ToleranceSolver, products: int, dtype: torch.dtype) -> ToleranceError:
-        wider = "" if dtype == torch.float64 else ", or predictions in float64"
+    def _missed(self, reached: float, solver: ToleranceSolver, products: int, kind: str) -> ToleranceError:
+        wider = "" if kind == "float64" else ", or predictions in float64"
         capped = "Raise max_products, or use a larger tol."
         remedy = capped if products >= solver.max_products else f"Use a larger tol{wider}."
         proven = f"{reached:.2g}" if math.isfinite(reached) else "no error that can be proven"
@@ -196,47 +195,53 @@ class ToleranceSide:
         measure = 1.0 / scale if symmetrised else columns**-2.0 if norm == "euclidean" else 1.0 / columns
         structure = (transition.indptr, transition.indices, transition.weights)
         moved = Transition(*structure, scale, np.ones_like(scale), transition.symmetric)
-        self._alpha, self._columns = alpha, {(torch.device("cpu"), torch.float64): torch.from_numpy(columns)[:, None]}
+        self._alpha, self._scale_back = alpha, columns[:, None]
+        self._copies: dict[tuple[str, str], Array] = {}
         self._system = System(moved, alpha, measure, norm)
         self._solves = kernels.solves(self._system)
         rows, columns = np.diff(transition.indptr), np.bincount(transition.indices, minlength=1)
         self._longest = int(max(rows.max(initial=0), columns.max()))
 
-    def solve(self, predictions: Tensor, solver: ToleranceSolver, name: str = "H") -> tuple[Tensor, Solved]:
+    def solve(self, predictions: Array, solver: ToleranceSolver, name: str = "H") -> tuple[Array, Solved]:
         """Return Z for one run of predictions (n, c) in float32 or float64, and how the solve ended.
 
         Columns are brought to size one first: squares cannot overflow. `name` is what predictions are in errors.
         """
-        largest = predictions.abs().amax(dim=0).cpu()  # one transfer; a few numbers, whose units are then made at once
-        if not bool(torch.isfinite(largest).all()):
+        largest = on_host(module_of(predictions).amax(abs(predictions), axis=0))  # a few numbers, in one transfer
+        if not np.isfinite(largest).all():
             reject(name, type(solver).__name__, "free of NaN and infinity", "NaN or infinite values")
-        unit = torch.where(largest > 0, torch.ldexp(torch.ones_like(largest), torch.frexp(largest).exponent - 1), 1.0)
-        ordinary = bool(((unit < ORDINARY) & (unit > 1.0 / ORDINARY)).all())
-        unit, columns = unit.to(predictions.device), self._columns_like(predictions)
-        own = (predictions / unit).mul_(self._alpha * columns)
+        powers = np.ldexp(np.ones_like(largest), np.frexp(largest)[1] - 1)
+        units = np.where(largest > 0, powers, np.ones_like(largest))
+        wide = units.astype(np.float64)
+        ordinary = bool(((wide < ORDINARY) & (wide > 1.0 / ORDINARY)).all())
+        unit, columns = beside(units, predictions), self._columns_like(predictions)
+        own = predictions / unit
+        own *= self._alpha * columns
         ended = solver.run(self._solves, own, self._alpha)
-        value = (ended.value / columns).mul_(unit)
-        if value.dtype == torch.float64 and ordinary:
+        value = ended.value / columns
+        value *= unit
+        if type_name(value) == "float64" and ordinary:
             proven = self._proven(ended, compensated=False)
             if certificate.worst_error(self._alpha, proven) <= solver.wanted:
                 return value, proven
         return self._verified(predictions, unit, value, ended, solver)
 
-    def lost(self, value: Tensor, rounded: Tensor) -> float:
+    def lost(self, value: Array, rounded: Array) -> float:
         """Return by how much Z was moved by rounding, in relation to its norm: that of the worst column."""
-        wide, columns = value.double(), self._columns_like(value.double())
-        moved, size = (self._solves.norms(one * columns) for one in (rounded.double() - wide, wide))
-        rounding = (len(value) + 16) * torch.finfo(torch.float64).eps  # of the norms, as in `with_rounding`
+        wide = cast(value, "float64")
+        columns = self._columns_like(wide)
+        moved, size = (self._solves.norms(one * columns) for one in (cast(rounded, "float64") - wide, wide))
+        rounding = (len(value) + 16) * EPS["float64"]  # of the norms, as in `with_rounding`
         with np.errstate(divide="ignore"):
             parts = np.divide(moved, size, out=np.zeros_like(moved), where=moved > 0)
         return float(parts.max()) * (1.0 + rounding)
 
-    def _columns_like(self, like: Tensor) -> Tensor:
-        """Return S_c, (n, 1), on the device and in the float type of a tensor, moved there once."""
-        key = like.device, like.dtype
-        if key not in self._columns:
-            self._columns[key] = next(iter(self._columns.values())).to(like)
-        return self._columns[key]
+    def _columns_like(self, like: Array) -> Array:
+        """Return S_c, (n, 1), on the device and in the float type of an array, moved there once."""
+        key = device_of(like), type_name(like)
+        if key not in self._copies:
+            self._copies[key] = cast(beside(self._scale_back, like), key[1])
+        return self._copies[key]
 
     def _proven(self, ended: Solved, *, compensated: bool) -> Solved:
         """Return a solve with what its residual in float64 proves, its rounding counted."""
@@ -244,27 +249,30 @@ class ToleranceSide:
         return certificate.with_rounding(ended, self._longest, weighted=weighted, compensated=compensated)
 
     def _verified(
-        self, predictions: Tensor, unit: Tensor, value: Tensor, ended: Solved, solver: ToleranceSolver
-    ) -> tuple[Tensor, Solved]:
+        self, predictions: Array, unit: Array, value: Array, ended: Solved, solver: ToleranceSolver
+    ) -> tuple[Array, Solved]:
         """Measure the residual of Z itself in float64, and solve for what is missing as long as that helps.
 
         The products that only measure are not counted.
         """
-        alpha, unit, columns = self._alpha, unit.double(), self._columns_like(value.double())
-        own = (predictions.double() / unit).mul_(alpha * columns)
+        alpha, kind, unit = self._alpha, type_name(value), cast(unit, "float64")
+        own = cast(predictions, "float64") / unit
+        columns = self._columns_like(own)
+        own *= alpha * columns
         products, last, again = ended.products, 0.0, False
         while True:
-            state = (value.double() / unit).mul_(columns)
+            state = cast(value, "float64") / unit
+            state *= columns
             residual = self._solves.residual(own, state)
             norm, size = self._solves.norms(residual), self._solves.norms(state)
             ended = self._proven(Solved(state, products, norm, size), compensated=self._solves.compensated)
             reached, left = certificate.worst_error(alpha, ended), solver.max_products - products
             if reached <= solver.wanted or left < 1 or (again and not reached < 0.5 * last):
                 return value, ended
-            tol = max(min(0.25 * solver.wanted / reached, 0.1), certificate.least_error(alpha, value.dtype))
-            change = replace(solver, tol=tol, max_products=left).run(self._solves, residual.to(value.dtype), alpha)
+            tol = max(min(0.25 * solver.wanted / reached, 0.1), certificate.least_error(alpha, kind))
+            change = replace(solver, tol=tol, max_products=left).run(self._solves, cast(residual, kind), alpha)
             products, last, again = products + change.products, reached, True
-            value = ((state + change.value) / columns).mul_(unit).to(value.dtype)
+            value = cast((state + change.value) / columns * unit, kind)
 
 
 @final
@@ -307,7 +315,7 @@ class Chebyshev(ToleranceSolver):
         enough = math.ceil(math.acosh((2.0 - alpha) / certificate.stop_ratio(alpha, self.wanted)) / rate) + 2
         return Limits(certificate.stop_ratio(alpha, self.wanted), near, min(enough, self.max_products))
 
-    def run(self, solves: Solves, own: Tensor, alpha: float) -> Solved:
+    def run(self, solves: Solves, own: Array, alpha: float) -> Solved:
         return solves.chebyshev(own, self.limits(alpha))
 
 
@@ -339,16 +347,16 @@ class ConjugateGradient(ToleranceSolver):
         enough = math.ceil(math.acosh(2.0 * condition * (2.0 - alpha) / stop) / rate) + 10
         return Limits(MARGIN * stop, near, min(enough, self.max_products))
 
-    def run(self, solves: Solves, own: Tensor, alpha: float) -> Solved:
+    def run(self, solves: Solves, own: Array, alpha: float) -> Solved:
         limits = self.limits(alpha)
         ended = solves.conjugate_gradient(own, None, limits)
         # a result in float32 is judged by its residual in float64 in any case, see `ToleranceSide`
-        if own.dtype != torch.float64 or self.wanted >= DRIFT_UNITS * torch.finfo(own.dtype).eps / alpha:
+        if type_name(own) != "float64" or self.wanted >= DRIFT_UNITS * EPS["float64"] / alpha:
             # |u| grows from step to step, so a step p with its image is at most 2 |u|: twice the rounding of a residual
             return replace(ended, carried=1 + 2 * ended.products)
         return self._verified(solves, own, alpha, limits, ended)
 
-    def _verified(self, solves: Solves, own: Tensor, alpha: float, limits: Limits, ended: Solved) -> Solved:
+    def _verified(self, solves: Solves, own: Array, alpha: float, limits: Limits, ended: Solved) -> Solved:
         """Make a power step, which leaves at most 1 - alpha of the residual it measures; begin again from it if needed."""
         products = ended.products
         while True:
@@ -392,7 +400,7 @@ class Contraction(ToleranceSolver):
         enough = math.ceil(math.log(2.0 * (2.0 - alpha) / (alpha * stop)) / rate) + 2
         return Limits(stop, int(0.5 * math.log(1.0 / self.wanted) / rate), min(max(enough, 1), self.max_products))
 
-    def run(self, solves: Solves, own: Tensor, alpha: float) -> Solved:
+    def run(self, solves: Solves, own: Array, alpha: float) -> Solved:
         ended = solves.contraction(own, own / alpha, self.limits(alpha))
         return Solved(ended.value, ended.products, (1.0 - alpha) * ended.residual, ended.size)
 

@@ -10,7 +10,6 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-import torch
 
 from pprop._errors import FormatError, ToleranceError
 from pprop._interrupt import check_interrupt
@@ -271,7 +270,7 @@ def _combined(job: Work, step: Step, pieces: DataFrame) -> DataFrame:
 
 def _error(job: Work, longest: int, changed: np.ndarray[Any, Any], size: np.ndarray[Any, Any]) -> float:
     """Return the proven relative error of a state, by its residual; see `pprop.propagation.certificate`."""
-    ended = Solved(torch.zeros(job.n, 0), 1, changed, size)
+    ended = Solved(np.zeros((job.n, 0)), 1, changed, size)
     return worst_error(job.alpha, with_rounding(ended, longest, weighted=True, compensated=False))
 
 

@@ -37,6 +37,23 @@ def activate_adjoint(gradient, activated, scale):
 
 
 @kernel
+def find_strange(values, together, strange):
+    """strange[block] = whether one of `together` values is NaN or infinite; flat."""
+    for block in prange(len(strange)):
+        found = False
+        for k in range(block * together, min(len(values), (block + 1) * together)):
+            found |= not abs(values[k]) < np.inf
+        strange[block] = found
+
+
+@kernel
+def turn(before, keep, arrived, stay, own, weight):
+    """before = (keep * before + stay * arrived) + weight * own, each product and each sum rounded; all flat."""
+    for k in prange(len(before)):
+        before[k] = keep * before[k] + stay * arrived[k] + weight * own[k]
+
+
+@kernel
 def elu(values):
     """values = exp(values) - 1 where negative, in place; flat."""
     for k in prange(len(values)):

@@ -70,6 +70,11 @@ def make_device_plan(sizes: Sizes, memory: int, disk_speed: float | None) -> Ste
     return StepsPlan(sizes, memory, panels, _states(n, width), fixed, n, sizes.entries, 0, read, disk_speed, seconds, 0)
 
 
+def gpu_found() -> bool:
+    """Whether torch finds a GPU."""
+    return torch.cuda.is_available()
+
+
 def _states(nodes: int, columns: int) -> int:
     """Bytes of a panel of H, whose place Z takes, and of two states of the columns that are computed at a time."""
     return 4 * nodes * (columns + 2 * min(columns, _PANEL))

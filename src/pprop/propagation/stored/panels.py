@@ -10,11 +10,11 @@ from itertools import pairwise
 from typing import IO, NamedTuple, final
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from pprop._errors import CapacityError, InputError
 from pprop._interrupt import check_interrupt
+from pprop.kernels.arrays import all_finite
 from pprop.kernels.numba_cpu.arena import Arena
 from pprop.kernels.numba_cpu.large_steps import TransitionRows, step_rows
 from pprop.propagation.stored.checkpoint import Checkpoint
@@ -195,9 +195,7 @@ class PanelSteps:
             self._check_given(own, first, column)
             _, factor = scales.of(first, last)
             if self._plan.sizes.steps:
-                torch.mul(
-                    torch.from_numpy(factor)[:, None], torch.from_numpy(own), out=torch.from_numpy(state[first:last])
-                )
+                np.multiply(factor[:, None], own, out=state[first:last])
             else:
                 state[first:last] = own
             check_interrupt()
@@ -240,7 +238,7 @@ class PanelSteps:
             saved.result()
 
     def _check_given(self, own: Values, first: int, column: int) -> None:
-        if not _finite(own):
+        if not all_finite(own):
             row, at = np.argwhere(~np.isfinite(own))[0]
             raise InputError(
                 "The 'predictions' parameter of propagate_folder must be free of NaN, infinity and numbers beyond float32. "
@@ -248,18 +246,11 @@ class PanelSteps:
             )
 
     def _check_result(self, rows: Values) -> None:
-        if not _finite(rows):
+        if not all_finite(rows):
             raise InputError(
                 "The 'predictions' parameter of propagate_folder must be small enough for Z to be finite in float32. "
                 "Divide the predictions by a constant."
             )
-
-
-def _finite(values: Values) -> bool:
-    """Whether no value is NaN or infinite: in one pass, without arrays of answers."""
-    if not values.size:
-        return True
-    return bool(np.isfinite(torch.stack(torch.aminmax(torch.from_numpy(values))).numpy()).all())
 
 
 def _write(file: int, values: Values, offset: int) -> None:

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, final
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from pprop._interrupt import remember_interrupts
@@ -28,7 +27,6 @@ from pprop.graph.files import atomic_writer, check_disk
 from pprop.kernels import choose_backend
 from pprop.kernels.numba_cpu.large_steps import worker_threads
 from pprop.propagation.stored.checkpoint import Checkpoint
-from pprop.propagation.stored.device import DeviceSteps, make_device_plan
 from pprop.propagation.stored.file_rows import StoredRows
 from pprop.propagation.stored.graph_rows import GraphRows, StoredGraph
 from pprop.propagation.stored.panels import PanelSteps, StepsProgress, block_bytes
@@ -141,8 +139,7 @@ def propagate_folder(
         plan = _plan(rows, given, starts, steps, normalization, memory, out, name, on_gpu=on_gpu)
         work_of = {"alpha": alpha, "normalization": normalization, "self_loops": self_loops}
         kept = None if checkpoint is None else _checkpoint(Path(checkpoint), rows, given, plan, work_of)
-        kind = DeviceSteps if on_gpu else PanelSteps
-        work = kind(rows, given, starts, plan, alpha, progress or (lambda _: None), kept)
+        work = _kind(on_gpu)(rows, given, starts, plan, alpha, progress or (lambda _: None), kept)
         if out is None:
             values = work.to_memory(normalization, self_loops)
         else:
@@ -192,10 +189,20 @@ def _on_gpu(device: object, name: str) -> bool:
     """Whether steps are to be made on a GPU, which is there."""
     if check_choice(device, "device", name, ["cpu", "cuda"]) == "cpu":
         return False
-    if DeviceSteps.place.type == "cuda" and not torch.cuda.is_available():
+    from pprop.propagation.stored.device import DeviceSteps, gpu_found
+
+    if DeviceSteps.place.type == "cuda" and not gpu_found():
         reject("device", name, "'cpu', as torch finds no GPU", "'cuda'")
     choose_backend("triton", DeviceSteps.place.type, name)
     return True
+
+
+def _kind(on_gpu: bool) -> type[PanelSteps]:
+    if not on_gpu:
+        return PanelSteps
+    from pprop.propagation.stored.device import DeviceSteps
+
+    return DeviceSteps
 
 
 def _stored_predictions(rows: GraphRows, predictions: NDArray[Any], name: str) -> StoredRows:
@@ -214,10 +221,20 @@ def _block_starts(rows: GraphRows, given: StoredRows, block_entries: int) -> lis
 
 
 def _plan(
-    rows: GraphRows, given: StoredRows, starts: Sequence[int], steps: int, normalization: str, memory: int | None,
-    out: str | os.PathLike[str] | None, name: str, *, on_gpu: bool,
-) -> StepsPlan:  # fmt: skip
+    rows: GraphRows,
+    given: StoredRows,
+    starts: Sequence[int],
+    steps: int,
+    normalization: str,
+    memory: int | None,
+    out: str | os.PathLike[str] | None,
+    name: str,
+    *,
+    on_gpu: bool,
+) -> StepsPlan:
     if memory is None and on_gpu:
+        from pprop.propagation.stored.device import DeviceSteps
+
         memory = int(_GPU_SHARE * (free_device_memory(DeviceSteps.place) or 2**62))
     elif memory is None:
         usable = usable_memory()
@@ -227,13 +244,22 @@ def _plan(
     memory = check_int(memory, "memory", name, low=1)
     n, c = given.array.shape
     sizes = Sizes(
-        n, rows.n_entries, c, steps, rows.entry_bytes, 8 if rows.indptr.in_file else 0,
-        given.array.dtype.itemsize if given.in_file else 0, 2 if rows.directed and normalization == "sym" else 1,
-        out is not None, rows.weights is not None,
-    )  # fmt: skip
+        n,
+        rows.n_entries,
+        c,
+        steps,
+        entry_bytes=rows.entry_bytes,
+        pointer_bytes=8 if rows.indptr.in_file else 0,
+        value_bytes=given.array.dtype.itemsize if given.in_file else 0,
+        scales=2 if rows.directed and normalization == "sym" else 1,
+        to_file=out is not None,
+        weighted=rows.weights is not None,
+    )
     if out is not None:
         check_disk(Path(out).parent, 4 * n * c)
     if on_gpu:
+        from pprop.propagation.stored.device import make_device_plan
+
         return make_device_plan(sizes, memory, rows.indices.speed())
     return make_plan(sizes, memory, block_bytes(rows, given, starts), rows.indices.speed(), worker_threads())
 
