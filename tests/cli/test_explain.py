@@ -83,7 +83,7 @@ def test_the_picture_is_written_once(pprop_here: Any, saved: Any, tmp_path: Path
     ("arguments", "code", "sentence"),
     [
         (["zoe"], 3, "'zoe'"),
-        (["ann", "--eps", "0.1"], 3, "must be None with mode='exact'"),
+        (["ann", "--eps", "0.1"], 2, "--eps belongs to --mode fast: add it, or leave --eps out."),
         (["ann", "--top", "0"], 3, "--top must be"),
         (["ann", "--mode", "fast", "--eps", "2"], 3, "--eps must be"),
         (["ann", "--mode", "best"], 2, "best"),

@@ -220,6 +220,47 @@ EVERYTHING = {
         "--dataset must be one of 'citeseer', 'cora_ml', 'pubmed' or 'ms_academic'. Got 'cora'.",
         "The module of the model 'nosuch:build' cannot be imported: No module named 'nosuch'",
     ],
+    "explain nomodel ann --eps 3 --top 0 --plot ann.pdf --graph nofile.csv": [
+        "--eps belongs to --mode fast: add it, or leave --eps out.",
+        "--top must be an integer of at least 1. Got 0.",
+        "--eps must be a number in (0, 1). Got 3.0.",
+        "--plot must end in .png or .svg. Got 'ann.pdf' instead.",
+        "There is no folder 'nomodel'.",
+        "There is no file 'nofile.csv'.",
+    ],
+    "predict nomodel --graph nofile.csv --nodes nonodes.csv --features age --scale": [
+        "The model knows its columns: --features takes .npy files alone, not 'age'.",
+        "--scale needs --out FILE: what it is for is too long to print.",
+        "There is no folder 'nomodel'.",
+        "There is no file 'nofile.csv'.",
+        "There is no file 'nonodes.csv'.",
+    ],
+    "live nomodel noedits.txt --tol -1 --out after.xls --graph nofile.csv": [
+        "--tol must be a number in (0, inf). Got -1.0.",
+        "--out must end in .csv or .parquet. Got 'after.xls' instead.",
+        "There is no folder 'nomodel'.",
+        "There is no file 'nofile.csv'.",
+        "There is no file 'noedits.txt'.",
+    ],
+    "serve nomodel --port 99999 --rate 0 --token ü --graph nofile.csv": [
+        "--port must be an integer from 0 to 65535. Got 99999.",
+        "--rate must be a number in (0, inf]. Got 0.0.",
+        "--token must be printable ASCII characters without spaces, as a header can hold them. Got other characters.",
+        "There is no folder 'nomodel'.",
+        "There is no file 'nofile.csv'.",
+    ],
+    "explore nomodel --port 99999 --host 0.0.0.0 --graph nofile.csv": [
+        "--graph is the graph of a saved model, and 'nomodel' is none.",
+        "--port must be an integer from 0 to 65535. Got 99999.",
+        "A server at '0.0.0.0', which other machines reach, needs a token; at 127.0.0.1 it needs none. Add: --token VALUE",
+        "There is no saved model 'nomodel', and no dataset has this name. The datasets: citeseer, cora_ml, pubmed, ms_academic. "
+        "A model is saved with: pprop train GRAPH --out nomodel",
+    ],
+    "demo --splits 0 --device abacus --out people.csv": [
+        "--splits must be an integer of at least 1. Got 0.",
+        "--device must be a torch device such as 'cpu' or 'cuda'. Got 'abacus'.",
+        "--out must be a folder, and 'people.csv' is a file.",
+    ],
     "study verify nofolder --sample 0 --minutes 0 --seed -1": [
         "--sample must be an integer of at least 1. Got 0.",
         "--minutes must be a number in (0, inf). Got 0.0.",

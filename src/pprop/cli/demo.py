@@ -13,8 +13,8 @@ from pprop.cli.graphs import example_input
 from pprop.cli.models import write_artefact, write_figure
 from pprop.cli.output import Session, check_folder, columns, new_folder
 from pprop.cli.splits import class_names, own_split
-from pprop.cli.verbs import DeviceOption, VerboseOption, at_least, option, setting, verb
-from pprop.settings import DEVICE, MAX_EPOCHS, PATIENCE, SCALING, STOPPING
+from pprop.cli.verbs import DeviceOption, VerboseOption, at_least, check_machine, option, setting, verb
+from pprop.settings import BACKEND, DEVICE, MAX_EPOCHS, PATIENCE, SCALING, STOPPING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,7 @@ TEST = 0.5  # share of the labelled recipes
 CRITERION = "plateau"  # of early stopping, as `pprop train` has it for tables
 
 
-@verb("demo", "pprop demo", "pprop demo --splits 20 --out more-splits")
+@verb("demo", "pprop demo", "pprop demo --splits 20 --out more-splits", checks=True)
 def demo(
     session: Session,
     out: Annotated[Path, option("Folder for the figure, the model and the numbers.", metavar="DIR")] = FOLDER,
@@ -56,7 +56,9 @@ def demo(
     output of an earlier demo is replaced, any other folder left alone.
     """
     again = (out / SUMMARY).is_file()
-    check_folder(out, names=NAMES, force=again)
+    session.checks.run(check_folder, out, names=NAMES, force=again)
+    session.checks.run(check_machine, BACKEND.default, device)
+    session.checks.settle()
     begin, can_draw = time.perf_counter(), find_spec("matplotlib") is not None
 
     from pprop.estimators.options import uses_bias

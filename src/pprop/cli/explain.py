@@ -10,7 +10,7 @@ import typer
 
 from pprop.cli.errors import UsageError
 from pprop.cli.graphs import GraphInput, OtherGraphOption, named_positions
-from pprop.cli.models import ModelArgument, load_model
+from pprop.cli.models import ModelArgument, check_model, load_model
 from pprop.cli.output import Session, check_file, columns, new_file
 from pprop.cli.verbs import at_least, option, verb, within
 
@@ -33,6 +33,7 @@ class Mode(StrEnum):
     "pprop explain model 17",
     "pprop explain model alice bob --top 5 --json",
     "pprop explain model alice --plot alice.png",
+    checks=True,
 )
 def explain(
     session: Session,
@@ -57,14 +58,19 @@ def explain(
     nodes and the sum. Ensembles and models that propagate between layers (GCN, GAT and others) cannot be explained this
     way.
     """
-    check_file(plot, force=force, formats=[".png", ".svg"], option="--plot")
+    origin, checks = None if graph is None else GraphInput(graph), session.checks
+    checks.run(check_file, plot, force=force, formats=[".png", ".svg"], option="--plot")
+    if eps is not None and mode is not Mode.FAST:
+        checks.add(UsageError("--eps belongs to --mode fast: add it, or leave --eps out."))
     if plot is not None:
         if len(nodes) != 1:
-            raise UsageError(f"--plot draws one node, and {len(nodes)} are given.")
+            checks.add(UsageError(f"--plot draws one node, and {len(nodes)} are given."))
         from pprop.study.figures.style import check_drawing
 
-        check_drawing()
-    fitted = load_model(model, None if graph is None else GraphInput(graph), session)
+        checks.run(check_drawing)
+    checks.run(check_model, model, origin)
+    checks.settle()
+    fitted = load_model(model, origin, session)
     from pprop.estimators import explain as explain_nodes
 
     explained = explain_nodes(fitted, named_positions(fitted.graph_, nodes), top, mode.value, eps)

@@ -19,7 +19,7 @@ import typer
 from pprop._errors import EdgeError, FormatError, InputError, Where
 from pprop._validate import counted
 from pprop.cli.graphs import GraphInput, OtherGraphOption, node_keys
-from pprop.cli.models import FORMATS, ModelArgument, columns_of, load_model, write_table
+from pprop.cli.models import FORMATS, ModelArgument, check_model, columns_of, load_model, write_table
 from pprop.cli.output import Session, check_file, columns, picked
 from pprop.cli.verbs import ForceOption, option, out_option, verb
 from pprop.settings import LIVE_TOL
@@ -49,6 +49,7 @@ SHOWN = 20  # Nodes of another class that are printed; --json has them all.
     "echo '+ anna bert' | pprop live model --json",
     "pprop live model edits.txt --tol 1e-6 --out predictions.csv",
     notes="\n  ".join(["Edits, one a line:", *(form for form, _, _ in FORMS.values())]),
+    checks=True,
 )
 def live(
     session: Session,
@@ -58,7 +59,8 @@ def live(
     ] = STANDARD_INPUT,
     graph: OtherGraphOption = None,
     tol: Annotated[
-        float, option("Largest error of a logit, in units of the root of its node's degree.")
+        float,
+        option("Largest error of a logit, in units of the root of its node's degree.", rule=LIVE_TOL.rule),
     ] = LIVE_TOL.default,
     out: Annotated[Path | None, out_option("Predictions after all edits, .csv or .parquet.")] = None,
     force: ForceOption = False,
@@ -70,9 +72,14 @@ def live(
     all numbers of the node in the order of the columns, or COLUMN=VALUE for those that are not zero. If an edit is not
     possible, none is made, and nothing is printed or written. The folder of the model stays as it is.
     """
-    check_file(out, force=force, formats=FORMATS)
-    planned = read_edits(edits)
-    fitted = load_model(model, None if graph is None else GraphInput(graph), session)
+    origin, checks = None if graph is None else GraphInput(graph), session.checks
+    checks.run(check_file, out, force=force, formats=FORMATS)
+    checks.run(check_model, model, origin)
+    if checks and edits == STANDARD_INPUT:  # which may wait for somebody to type
+        checks.settle()
+    planned = checks.run(read_edits, edits) or []
+    checks.settle()
+    fitted = load_model(model, origin, session)
     from pprop.estimators import live as make_live
 
     changing = make_live(fitted, tol=tol, history=0)

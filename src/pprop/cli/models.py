@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from pprop._errors import InputError, MismatchError
-from pprop.cli.errors import UsageError
+from pprop.cli.errors import Checks, UsageError
 from pprop.cli.graphs import GraphInput, Structure
 from pprop.cli.output import Session, new_file
 
@@ -64,12 +64,26 @@ def _check_files(recipe: Recipe, origin: GraphInput) -> None:
         raise UsageError(text)
 
 
+def check_model(folder: Path, origin: GraphInput | None) -> None:
+    """Raise if a folder holds no model, and what is wrong with another graph for it, before any table is read."""
+    from pprop.estimators.loading import saved_source
+
+    with Checks() as checks:
+        if not folder.is_dir():
+            checks.add(FileNotFoundError(f"There is no folder {str(folder)!r}."))
+        source = checks.run(saved_source, folder) if folder.is_dir() else None
+        if origin is not None:
+            checks.run(origin.check_options)
+            checks.run(origin.check_files)
+        if origin is not None and not checks:  # the model knows the names of columns that no option gives
+            checks.run(origin.like(source).check)
+
+
 def load_model(
     folder: Path, origin: GraphInput | None, session: Session, remark: str = "", logits_file: Path | None = None
 ) -> NodeClassifier:
     """Load a saved model on another graph, or on its own; say so if it is not the graph of the training."""
-    if not folder.is_dir():
-        raise FileNotFoundError(f"There is no folder {str(folder)!r}.")
+    check_model(folder, origin)
     from pprop.estimators import load
     from pprop.estimators.loading import saved_recipe, saved_source
 

@@ -13,6 +13,7 @@ from pprop.cli.graphs import GraphInput, Tables
 from pprop.cli.models import (
     FORMATS,
     ModelArgument,
+    check_model,
     csv_text,
     load_model,
     prediction_table,
@@ -28,6 +29,7 @@ from pprop.cli.verbs import ForceOption, option, out_option, verb
     "pprop predict model --out predictions.csv",
     "pprop predict model --graph newer.csv --nodes nodes.csv --out predictions.parquet",
     "pprop predict model --graph built --scale --out predictions.parquet",
+    checks=True,
 )
 def predict(
     session: Session,
@@ -55,17 +57,21 @@ def predict(
 
     Use --scale to keep the logits of all nodes in a file instead of memory.
     """
+    checks = session.checks
     if tables.named:
-        raise UsageError(f"The model knows its columns: --features takes .npy files alone, not {tables.named[0]!r}.")
-    check_file(out, force=force, formats=FORMATS)
+        text = f"The model knows its columns: --features takes .npy files alone, not {tables.named[0]!r}."
+        checks.add(UsageError(text))
+    checks.run(check_file, out, force=force, formats=FORMATS)
     if graph is None and tables != Tables():
-        raise UsageError("The options of a graph (--nodes, --source, --weight and so on) describe a --graph.")
+        checks.add(UsageError("The options of a graph (--nodes, --source, --weight and so on) describe a --graph."))
+    if scale and out is None:
+        checks.add(UsageError("--scale needs --out FILE: what it is for is too long to print."))
     origin = None if graph is None else GraphInput(graph, tables)
+    checks.run(check_model, model, origin)
+    checks.settle()
     with ExitStack() as stack:
         logits = None
-        if scale:
-            if out is None:
-                raise UsageError("--scale needs --out FILE: what it is for is too long to print.")
+        if scale and out is not None:
             out.parent.mkdir(parents=True, exist_ok=True)
             logits = Path(stack.enter_context(TemporaryDirectory(dir=out.parent, prefix=".pprop-")), "logits.npy")
         fitted = load_model(model, origin, session, "Nothing is known about the accuracy on it.", logits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import threading
 import warnings
@@ -12,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pprop._errors import InputError
+from pprop._errors import DatasetError, Remedy
 from pprop._validate import counted
+from pprop.cli.errors import UsageError
 from pprop.cli.graphs import GraphInput, OtherGraphOption, example_input
-from pprop.cli.models import ModelArgument, load_model
+from pprop.cli.models import ModelArgument, check_model, load_model
 from pprop.cli.output import Session
 from pprop.cli.splits import SplitOptions, class_names
 from pprop.cli.verbs import at_least, option, verb, within
@@ -49,6 +51,7 @@ EXAMPLE_TEST = 0.5  # share of its labelled nodes
     "pprop serve model",
     "pprop serve model --live edits.log",
     "pprop serve model --host 0.0.0.0 --token SECRET",
+    checks=True,
 )
 def serve(
     session: Session,
@@ -68,13 +71,17 @@ def serve(
     """
     from pprop.serve.server import bound
 
-    limits = ServerLimits(host, port, token, tuple(allow_host or ()), rate)
+    origin, checks = None if graph is None else GraphInput(graph), session.checks
+    limits = checks.run(ServerLimits, host, port, token, tuple(allow_host or ()), rate)
+    checks.run(check_model, model, origin)
+    checks.settle()
+    assert limits is not None  # otherwise there was an error
     with bound(limits) as made:
-        fitted = load_model(model, None if graph is None else GraphInput(graph), session)
+        fitted = load_model(model, origin, session)
         _serve(session, fitted, model.resolve().name, limits, made, live)
 
 
-@verb("explore", "pprop explore", "pprop explore model", "pprop explore cora_ml --port 8000")
+@verb("explore", "pprop explore", "pprop explore model", "pprop explore cora_ml --port 8000", checks=True)
 def explore(
     session: Session,
     what: Annotated[
@@ -94,14 +101,22 @@ def explore(
     """
     from pprop.serve.server import bound
 
-    limits = ServerLimits(host, PORT if port is None else port, token)
-    folder = None if what is None else Path(what)
+    checks, folder = session.checks, None if what is None else Path(what)
+    limits = checks.run(ServerLimits, host, PORT if port is None else port, token)
+    origin, saved = None if graph is None else GraphInput(graph), folder is not None and _is_model(folder)
+    if folder is not None and saved:
+        checks.run(check_model, folder, origin)
+    elif origin is not None:
+        which = "no model is given" if what is None else f"{what!r} is none"
+        checks.add(UsageError(f"--graph is the graph of a saved model, and {which}."))
+    if what is not None and not saved:
+        checks.run(_check_what, what)
+    checks.settle()
+    assert limits is not None  # otherwise there was an error
     with bound(limits, any_port=port is None) as made:  # a port in use is said before the training
-        if folder is not None and _is_model(folder):
-            fitted = load_model(folder, None if graph is None else GraphInput(graph), session)
+        if folder is not None and saved:
+            fitted = load_model(folder, origin, session)
             title = folder.resolve().name
-        elif graph is not None:
-            raise InputError(f"--graph is the graph of a saved model, and {what!r} is none.")
         else:
             fitted, title = _trained(session, what), f"APPNP on {what or EXAMPLE}"
         _serve(session, fitted, title, limits, made, live, browser=not no_browser)
@@ -110,6 +125,19 @@ def explore(
 def _is_model(folder: Path) -> bool:
     """Return whether this is a saved model, or was one before a file of it was lost."""
     return (folder / "weights.safetensors").exists() or (folder.is_dir() and (folder / "manifest.json").exists())
+
+
+def _check_what(what: str) -> None:
+    """Refuse what is neither a saved model, which was looked at before, nor a graph to train one on."""
+    from pprop.datasets import DATASETS
+
+    try:
+        GraphInput(what).check()
+    except DatasetError as error:
+        there = "The folder {} holds no saved model" if Path(what).is_dir() else "There is no saved model {}"
+        text = f"{there.format(repr(what))}, and no dataset has this name. The datasets: {', '.join(DATASETS)}."
+        save = Remedy(f"A model is saved with: pprop train GRAPH --out {shlex.quote(what)}")
+        raise DatasetError(text, remedies=[*error.remedies, save]) from None
 
 
 def _trained(session: Session, what: str | None) -> NodeClassifier:

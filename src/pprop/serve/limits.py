@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import final
 
-from pprop._errors import InputError
+from pprop._errors import InputError, PpropError, Remedy, together
 
 HOST, PORT = "127.0.0.1", 8642
 RATE = 1000.0
@@ -44,7 +44,7 @@ class ServerLimits:
     >>> ServerLimits(host="0.0.0.0")
     Traceback (most recent call last):
         ...
-    pprop._errors.InputError: A server at '0.0.0.0', which other machines reach, needs a token: add --token TOKEN, or listen on 127.0.0.1.
+    pprop._errors.InputError: A server at '0.0.0.0', which other machines reach, needs a token; at 127.0.0.1 it needs none. Pass token=...
     >>> ServerLimits().accepts("localhost:8642"), ServerLimits().accepts("attacker.example:8642")
     (True, False)
     """
@@ -58,19 +58,24 @@ class ServerLimits:
     seconds: float = 30.0
 
     def __post_init__(self) -> None:
-        if self.token is not None and not self.token.strip():
-            raise InputError("A token must not be empty.")
-        if self.token is not None and not (self.token.isascii() and self.token.isprintable() and " " not in self.token):
-            raise InputError("A token must be printable ASCII characters without spaces, as a header can hold them.")
-        if self.token is None and not is_loopback(self.host):
-            raise InputError(
-                f"A server at {self.host!r}, which other machines reach, needs a token: add --token TOKEN, or listen "
-                f"on {HOST}."
-            )
+        errors: list[PpropError] = []
+
+        def refuse(parameter: str, expected: str, found: str) -> None:
+            errors.append(InputError(parameter=parameter, function="ServerLimits", expected=expected, found=found))
+
+        token = self.token
+        if token is not None and not (token and token.isascii() and token.isprintable() and " " not in token):
+            what = "an empty text" if not token.strip() else "other characters"  # never the token itself
+            refuse("token", "printable ASCII characters without spaces, as a header can hold them", what)
+        if token is None and not is_loopback(self.host):
+            text = f"A server at {self.host!r}, which other machines reach, needs a token; at {HOST} it needs none."
+            errors.append(InputError(text, remedies=[Remedy(settings={"token": ...})]))
         if not 0 <= self.port < 2**16:
-            raise InputError(f"A port is a number from 0 to 65535. Got {self.port} instead.")
+            refuse("port", "an integer from 0 to 65535", str(self.port))
         if not self.rate > 0:
-            raise InputError(f"The rate must be a number above 0. Got {self.rate} instead.")
+            refuse("rate", "a number above 0", str(self.rate))
+        if errors:
+            raise together(errors)
 
     def accepts(self, host: str) -> bool:
         """Whether the Host header of a request names this server.
