@@ -66,7 +66,7 @@ def _check_files(recipe: Recipe, origin: GraphInput) -> None:
 
 def check_model(folder: Path, origin: GraphInput | None) -> None:
     """Raise if a folder holds no model, and what is wrong with another graph for it, before any table is read."""
-    from pprop.estimators.loading import saved_source
+    from pprop.estimators.loading import saved_recipe, saved_source
 
     with Checks() as checks:
         if not folder.is_dir():
@@ -76,7 +76,14 @@ def check_model(folder: Path, origin: GraphInput | None) -> None:
             checks.run(origin.check_options)
             checks.run(origin.check_files)
         if origin is not None and not checks:  # the model knows the names of columns that no option gives
-            checks.run(origin.like(source).check)
+            like = origin.like(source)
+            recipe = checks.run(saved_recipe, folder) if like.is_table else None
+            if recipe is not None and recipe.used and like.tables.nodes is None and like.tables.structure is None:
+                used = ", ".join(map(repr, recipe.used))
+                checks.add(UsageError(f"The model reads {used} of a node table: add --nodes FILE."))
+            if recipe is not None:
+                checks.run(_check_files, recipe, like)
+            checks.run(like.check)
 
 
 def load_model(
@@ -91,10 +98,6 @@ def load_model(
     if origin is not None:
         origin = origin.like(source)
         recipe = saved_recipe(folder) if origin.is_table else None
-        if recipe is not None and recipe.used and origin.tables.nodes is None and origin.tables.structure is None:
-            raise UsageError(f"The model reads {', '.join(map(repr, recipe.used))} of a node table: add --nodes FILE.")
-        if recipe is not None:
-            _check_files(recipe, origin)
         graph = origin.read(recipe)
     own = origin is not None and origin.tables.structure is Structure.IDENTITY
     try:
