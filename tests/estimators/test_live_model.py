@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -256,11 +257,15 @@ def test_an_estimator_that_sees_something_else_than_the_graph_has_no_network(gra
     assert changing.add_node(np.ones(6), prediction=[0.2, 0.3, 0.5]).nodes.tolist() == [NODES]
 
 
-def test_a_propagated_classifier_whose_settings_are_not_those_of_its_fit_is_refused(graph):
+def test_a_propagated_classifier_is_live_with_the_settings_of_its_fit(graph):
     spread = PropagatedClassifier(LogisticRegression(), graph)
     with pytest.raises(InputError, match="a PropagatedClassifier that is not fitted"):
         live(spread)
-    spread.fit(np.arange(12), ["x", "y", "z"] * 4).set_params(self_loops=False)
+    before = live(spread.fit(np.arange(12), ["x", "y", "z"] * 4)).logits()
+    spread.set_params(self_loops=False)  # as of any classifier: for the next fit
+    np.testing.assert_array_equal(live(spread).logits(), before)
+    other: Any = spread.fitted_.model
+    spread.fitted_ = replace(spread.fitted_, model=replace(other, self_loops=False))
     with pytest.raises(InputError, match="not those that its logits come from"):
         live(spread)
     with pytest.raises(InputError, match="there is none that H decides"):

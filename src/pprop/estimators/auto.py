@@ -17,7 +17,6 @@ from pprop import settings
 from pprop._validate import warn
 from pprop.estimators.appnp import APPNPClassifier, MLPNodeClassifier
 from pprop.estimators.ensemble import APPNPEnsembleClassifier
-from pprop.estimators.explanation import NodeSum
 from pprop.estimators.fitted import Fitted, check_same_graph
 from pprop.estimators.fitting import NodeFit
 from pprop.estimators.label_propagation import LabelPropagationClassifier
@@ -172,9 +171,6 @@ class AutoClassifier(NodeFit):
         if issubclass(make, TrainedClassifier):
             shared["random_state"] = seed
         return make(**{**shared, **own})
-
-    def _node_sum(self) -> NodeSum:
-        return self.best_._node_sum()  # pyright: ignore[reportPrivateUsage]
 
 
 def _set_aside(nodes: NDArray[np.int64], codes: NDArray[np.int64], fraction: float, seed: int) -> NDArray[np.bool_]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final, overload
@@ -10,14 +9,16 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from pprop._errors import InputError
 from pprop._optional import require
-from pprop._validate import check_choice, describe, reject
-from pprop.estimators.fitted import Fitted, FittedScores, check_same_graph
+from pprop._validate import check_choice, reject
+from pprop.estimators.decomposed import decompose
+from pprop.estimators.fitted import Fitted, HasFitted, Spread, fitted_of
 from pprop.estimators.reading import node_positions
+from pprop.models.label_propagation import LabelPropagation
 from pprop.propagation.attribution import Attribution, Attributor, check_eps
+from pprop.propagation.live_record import probabilities_of
 
 # Of the fast mode, where none is given.
 EPS = 1e-4
@@ -159,11 +160,11 @@ class Explanation(Attribution):
 
 @overload
 def explain(
-    model: Explainable, node: int | np.integer[Any] | str, k: int = ..., mode: str = ..., eps: float | None = ...
+    model: HasFitted, node: int | np.integer[Any] | str, k: int = ..., mode: str = ..., eps: float | None = ...
 ) -> Explanation: ...
 @overload
 def explain(
-    model: Explainable,
+    model: HasFitted,
     node: Sequence[int] | Sequence[str] | NDArray[Any],
     k: int = ...,
     mode: str = ...,
@@ -171,10 +172,10 @@ def explain(
 ) -> list[Explanation]: ...
 @overload
 def explain(
-    model: Explainable, node: None = ..., k: int = ..., mode: str = ..., eps: float | None = ..., *, ids: ArrayLike
+    model: HasFitted, node: None = ..., k: int = ..., mode: str = ..., eps: float | None = ..., *, ids: ArrayLike
 ) -> Any: ...
 def explain(
-    model: Explainable,
+    model: HasFitted,
     node: ArrayLike | None = None,
     k: int = 10,
     mode: str = "exact",
@@ -235,27 +236,24 @@ def explain(
     >>> bool(np.allclose(total, model.logits_[2], atol=1e-5))
     True
     """
-    if not isinstance(model, Explainable):
-        reject("model", "explain", "a fitted classifier of pprop", describe(model))
-    check_is_fitted(model)
+    fitted = fitted_of(model, "explain", "a fitted classifier of pprop")
     check_choice(mode, "mode", "explain", ("exact", "fast"))
     if eps is not None and mode == "exact":
         reject("eps", "explain", "None with mode='exact'", eps, remedy="Pass mode='fast', or leave eps out.")
     tolerance, most = check_eps(EPS if eps is None else eps, k, "explain")
-    check_same_graph(model)
     given = node if ids is None else ids
     if given is None:
         reject("node", "explain", "a node, or several", "None")
     one = isinstance(given, str) or np.ndim(given) == 0
     several: Any = [given] if one else given
     asked = (several, None) if ids is None else (node, several)
-    nodes = node_positions(asked[0], "node", "explain", model.graph_, ids=asked[1])
-    found = _sums.get(model.fitted_)
+    nodes = node_positions(asked[0], "node", "explain", fitted.graph, ids=asked[1])
+    found = _sums.get(fitted)
     if found is None:
-        found = _sums[model.fitted_] = model._node_sum()  # pyright: ignore[reportPrivateUsage]
+        found = _sums[fitted] = node_sum(fitted)
     attributor = found.attributor
     taken = attributor.exact(nodes, most) if mode == "exact" else attributor.fast(nodes, most, tolerance)
-    explanations = [_named(model, found.quantity, mode, attribution) for attribution in taken]
+    explanations = [_named(fitted, found.quantity, mode, attribution) for attribution in taken]
     return explanations[0] if one else explanations
 
 
@@ -263,27 +261,57 @@ def explain(
 class NodeSum(NamedTuple):
     """The logits of a fitted model, or its probabilities, as a sum over nodes."""
 
-    logits: NDArray[Any]
     quantity: str
     attributor: Attributor
-
-
-class Explainable(FittedScores, ABC):
-    """A fitted model that may be a sum over nodes; ``model.explain(node)`` is ``explain(model, node)``."""
-
-    @abstractmethod
-    def _node_sum(self) -> NodeSum:
-        """Return the sum that the logits are, or raise InputError where they are none."""
-
-    explain = explain
 
 
 # Beside the fitted models and not in them: these are pickled and copied, and a sum can be computed again.
 _sums: WeakKeyDictionary[Fitted, NodeSum] = WeakKeyDictionary()
 
 
-def check_agreement(name: str, value: NDArray[Any], expected: NDArray[Any], far: float) -> None:
-    """Refuse a model whose settings or weights were changed after its fit: what they give is too far from its logits."""
+def node_sum(fitted: Fitted) -> NodeSum:
+    """Return the sum over nodes that the outputs of a fitted model are; raise InputError where they are none.
+
+    A sum that is too far from the outputs is refused: the weights were changed after the fit.
+    """
+    model, graph = fitted.model, fitted.graph
+    if isinstance(model, LabelPropagation):
+        attributor = Attributor(fitted.label_sources()[0], model.operator(graph), model.solver)
+        again = probabilities_of(attributor.value, "probabilities")
+        _check_agreement(fitted.name, again, np.exp(fitted.outputs), AGREE)
+        return NodeSum("probability", attributor)
+    if isinstance(model, Spread):
+        assert fitted.alone is not None
+        attributor = Attributor(fitted.alone, model.operator(graph), model.solver)
+        agreed(fitted, attributor.value)
+        return NodeSum("logit" if model.response == "logits" else "probability", attributor)
+    parts = decompose(model, fitted.weights.values(), fitted.scaling, fitted.name, "explain")
+    settings = parts.description.propagation
+    how = (None, None) if settings is None else (settings.operator(graph), settings.solver)
+    attributor = Attributor(parts.alone(graph), *how)
+    # `tol` bounds the norm of a whole column
+    far = AGREE * max(attributor.largest, 1.0) + 10 * parts.tol * float(np.abs(attributor.value).max(initial=0.0))
+    _check_agreement(fitted.name, attributor.value, fitted.outputs, far)
+    return NodeSum("logit", attributor)
+
+
+def agreed(fitted: Fitted, again: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the spread predictions of a `PropagatedClassifier`, logits or probabilities, given the same computed again.
+
+    Two that are far apart are refused.
+    """
+    model, found = fitted.model, fitted.outputs
+    assert isinstance(model, Spread)
+    assert fitted.alone is not None
+    if model.response == "probabilities":  # spread ones are divided by their sum, which is one for "row"
+        again, found = probabilities_of(again, model.response), np.exp(found)
+    relative = max(AGREE, 10 * float(getattr(model.solver, "tol", 0.0)))
+    _check_agreement(fitted.name, again, found, relative * max(float(np.abs(fitted.alone).max(initial=0.0)), 1.0))
+    return found
+
+
+def _check_agreement(name: str, value: NDArray[Any], expected: NDArray[Any], far: float) -> None:
+    """Refuse a model whose weights were changed after its fit: what they give is too far from its outputs."""
     if not float(np.abs(value - expected).max(initial=0.0)) <= far:
         raise InputError(
             f"The settings or weights of this {name} are not those that its logits come from. Call fit again, "
@@ -291,19 +319,19 @@ def check_agreement(name: str, value: NDArray[Any], expected: NDArray[Any], far:
         )
 
 
-def _named(model: FittedScores, quantity: str, mode: str, taken: Attribution) -> Explanation:
-    ids = model.graph_.ids
-    known = model.known_nodes_
+def _named(fitted: Fitted, quantity: str, mode: str, taken: Attribution) -> Explanation:
+    ids = fitted.graph.ids
+    known = fitted.known_nodes
     places = np.searchsorted(known, taken.nodes)
     labels: list[Any] = [
-        model.known_labels_[at].item() if at < len(known) and known[at] == node else None
+        fitted.known_labels[at].item() if at < len(known) and known[at] == node else None
         for node, at in zip(taken.nodes.tolist(), places.tolist(), strict=True)
     ]
     return Explanation(
         **vars(taken),
         name=taken.node if ids is None else ids[taken.node].item(),
         quantity=quantity,
-        classes=model.classes_,
+        classes=fitted.target.names,
         names=taken.nodes.tolist() if ids is None else ids[taken.nodes].tolist(),
         labels=labels,
         mode=mode,

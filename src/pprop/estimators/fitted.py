@@ -6,12 +6,14 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Any, NamedTuple, Self, TypeVar, cast, final
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, cast, final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from pprop._errors import InputError
 from pprop._validate import describe, reject
@@ -598,7 +600,33 @@ def _there(part: Part | None, name: str, owner: object) -> Part:
     return part
 
 
-def check_same_graph(model: FittedScores) -> None:
+class HasFitted(Protocol):
+    """An estimator whose samples are the nodes of a graph."""
+
+    graph: Graph
+    fitted_: Fitted
+
+
+def fitted_of(model: object, function: str, expected: str) -> Fitted:
+    """Return what the fit of a classifier left behind; refuse anything else, and a classifier whose graph was exchanged.
+
+    Parameters
+    ----------
+    model
+        A classifier of nodes.
+    function, expected
+        For an error: the function that was called, and what its argument may be.
+    """
+    found: object = getattr(model, "fitted_", None)
+    if isinstance(found, Fitted):
+        check_same_graph(cast("HasFitted", model))
+        return found
+    if isinstance(model, BaseEstimator) and isinstance(getattr(model, "graph", None), Graph):
+        check_is_fitted(model)
+    reject("model", function, expected, describe(model))
+
+
+def check_same_graph(model: HasFitted) -> None:
     """Refuse a model whose graph was exchanged after its fit, or whose arrays may have been written to.
 
     The same object is the same graph, at no cost; of another one the fingerprint decides, which a Graph computes once.

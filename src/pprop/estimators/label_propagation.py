@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import Any, cast, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +14,12 @@ from pprop import settings
 from pprop._compiling import compiling
 from pprop._validate import describe, reject
 from pprop.datasets import Split
-from pprop.estimators.explanation import AGREE, NodeSum, check_agreement
 from pprop.estimators.fitted import Fitted, TrainingRecord
 from pprop.estimators.node import NodeClassifier
 from pprop.estimators.parameters import GRAPH, parameters
 from pprop.estimators.reading import FitData, Given, class_weights
 from pprop.graph import Graph
 from pprop.models.label_propagation import LabelPropagation, log_shares
-from pprop.propagation.attribution import Attributor
-from pprop.propagation.live_record import probabilities_of
 from pprop.training import History
 
 
@@ -130,10 +127,3 @@ class LabelPropagationClassifier(NodeClassifier):
     def amounts_(self) -> NDArray[np.float64]:
         """How much each known node counts."""
         return self.fitted_.extras["amounts"]
-
-    def _node_sum(self) -> NodeSum:
-        model = cast("LabelPropagation", self.model_)
-        attributor = Attributor(self.fitted_.label_sources()[0], model.operator(self.graph_), model.solver)
-        again = probabilities_of(attributor.value, "probabilities")
-        check_agreement(type(self).__name__, again, np.exp(self.logits_), AGREE)
-        return NodeSum(self.logits_, "probability", attributor)

@@ -14,9 +14,10 @@ from torch import Tensor
 from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.estimators.decomposed import EXPECTED, decompose
+from pprop.estimators.explanation import agreed
 from pprop.estimators.fitted import Spread, check_same_graph
 from pprop.estimators.node import NodeClassifier
-from pprop.estimators.propagated import PropagatedClassifier, agreed, outputs
+from pprop.estimators.propagated import PropagatedClassifier, outputs
 from pprop.estimators.scores import NodeScores
 from pprop.graph import Graph
 from pprop.graph.attributes import Features
@@ -159,8 +160,8 @@ def _of_propagated(model: PropagatedClassifier) -> Made:
         return outputs(model.estimator_, rows, features.shape[0], len(classes), response, None, "live")
 
     known = network if model.features is None else None  # given features are not the graph's
-    alpha = cast("Spread", model.fitted_.model).alpha
-    matrix: dict[str, Any] = {"normalization": model.normalization_, "self_loops": model.self_loops}
-    again = propagate(graph, model.alone_, alpha, model.solver_, **matrix)
+    spread = cast("Spread", model.fitted_.model)
+    matrix: dict[str, Any] = {"normalization": spread.normalization, "self_loops": spread.self_loops}
+    again = propagate(graph, model.alone_, spread.alpha, spread.solver, **matrix)
     make = partial(LiveGraph, graph, model.alone_, **matrix, network=known, classes=classes, response=response)
-    return alpha, make, model.solver_, agreed(model, again)
+    return spread.alpha, make, spread.solver, agreed(model.fitted_, again)

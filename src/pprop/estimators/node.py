@@ -8,12 +8,9 @@ from collections.abc import Callable
 from os import PathLike
 from typing import Any, ClassVar, Self, cast
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from pprop._validate import describe, name_methods, reject, warn
-from pprop.estimators.decomposed import decompose
-from pprop.estimators.explanation import AGREE, Explainable, NodeSum, check_agreement
 from pprop.estimators.features import TrainedFeatures, check_shape, feature_shape
 from pprop.estimators.fitted import (
     AnyModel,
@@ -27,7 +24,6 @@ from pprop.estimators.scores import NodeScores
 from pprop.estimators.source import GraphSource
 from pprop.graph import Graph
 from pprop.graph.features.recipe import Recipe
-from pprop.propagation.attribution import Attributor
 
 
 class NodeClassifier(FittedModel, NodeFit):
@@ -125,18 +121,5 @@ class NodeClassifier(FittedModel, NodeFit):
         settings = cast("dict[str, Any]", self.get_params(deep=False))
         return {name: value for name, value in settings.items() if name not in ("graph", "predictor")}
 
-    def _node_sum(self) -> NodeSum:
-        name = type(self).__name__
-        parts = decompose(self.model_, self.weights_.values(), self.scaling_, name, "explain")
-        settings = parts.description.propagation
-        how = (None, None) if settings is None else (settings.operator(self.graph_), settings.solver)
-        attributor = Attributor(parts.alone(self.graph_), *how)
-        # `tol` bounds the norm of a whole column
-        far = AGREE * max(attributor.largest, 1.0) + 10 * parts.tol * float(np.abs(attributor.value).max(initial=0.0))
-        check_agreement(name, attributor.value, self.logits_, far)
-        return NodeSum(self.logits_, "logit", attributor)
 
-
-name_methods(
-    "", FittedScores, Explainable, NodeScores, FittedModel, NodeFit, NodeClassifier
-)  # a model has another class
+name_methods("", FittedScores, NodeScores, FittedModel, NodeFit, NodeClassifier)  # a model has another class

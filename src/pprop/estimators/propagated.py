@@ -15,7 +15,6 @@ from sklearn.exceptions import NotFittedError
 
 from pprop._errors import InputError
 from pprop._validate import describe, reject
-from pprop.estimators.explanation import AGREE, NodeSum, check_agreement
 from pprop.estimators.fitted import Fitted, Spread
 from pprop.estimators.parameters import GRAPH, parameters, unchecked
 from pprop.estimators.reading import known_labels, labelled_nodes
@@ -24,8 +23,7 @@ from pprop.estimators.targets import Classes, LabelsLike
 from pprop.graph import Graph
 from pprop.graph.labels import MISSING_LABELS
 from pprop.graph.rows import NodeNames, in_node_order
-from pprop.propagation import PowerIteration, PPROperator, Solver, solve
-from pprop.propagation.attribution import Attributor
+from pprop.propagation import PowerIteration, Solver, solve
 from pprop.propagation.live_record import probabilities_of
 from pprop.settings import BACKEND, NORMALIZATION, SELF_LOOPS, STEPS, TELEPORT, Setting, choice, switch, whole
 
@@ -236,25 +234,6 @@ class PropagatedClassifier(NodeScores):
         if hasattr(self, "_metadata_request"):  # the arguments of set_score_request
             object.__setattr__(twin, "_metadata_request", copy.deepcopy(cast("Any", self)._metadata_request))
         return twin
-
-    def _node_sum(self) -> NodeSum:
-        operator = PPROperator(self.graph_, self._spread.alpha, self.normalization_, self.self_loops)
-        attributor = Attributor(self.alone_, operator, self.solver_)
-        agreed(self, attributor.value)
-        return NodeSum(self.logits_, "logit" if self.response_ == "logits" else "probability", attributor)
-
-
-def agreed(model: PropagatedClassifier, again: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the spread predictions of a fitted model, logits or probabilities, given the same computed again.
-
-    A model whose settings were changed after its fit, so that the two are far apart, is refused.
-    """
-    found = model.logits_
-    if model.response_ == "probabilities":  # spread ones are divided by their sum, which is one for "row"
-        again, found = probabilities_of(again, model.response_), np.exp(found)
-    relative = max(AGREE, 10 * float(getattr(model.solver_, "tol", 0.0)))
-    check_agreement(_NAME, again, found, relative * max(float(np.abs(model.alone_).max(initial=0.0)), 1.0))
-    return found
 
 
 def node_rows(features: object, graph: Graph) -> Any:

@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from pprop._errors import InputError
 from pprop._validate import describe, reject
-from pprop.estimators.explanation import Explainable
-from pprop.estimators.fitted import check_same_graph
+from pprop.estimators.explanation import explain
+from pprop.estimators.fitted import FittedScores, check_same_graph
 from pprop.estimators.reading import check_sample_weight, check_some, node_positions, read_labelled
 from pprop.estimators.targets import Classes, LabelsLike, check_same_kind
 from pprop.graph import Graph
@@ -19,8 +19,10 @@ from pprop.graph.labels import MISSING_LABELS
 from pprop.settings import ALPHA, check_fields
 
 
-class NodeScores(Explainable, ClassifierMixin, BaseEstimator):
+class NodeScores(FittedScores, ClassifierMixin, BaseEstimator):
     """Mixin with `predict`, `predict_proba` and `decision_function`, computed from the stored logits of all nodes."""
+
+    explain = explain
 
     def decision_function(self, X: ArrayLike | None = None, *, ids: ArrayLike | None = None) -> NDArray[Any]:
         """Return the logits of nodes, shape (m, c); with two classes their difference, shape (m,), as in scikit-learn.

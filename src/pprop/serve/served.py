@@ -13,6 +13,7 @@ from pprop._errors import InputError
 from pprop._version import __version__
 from pprop.estimators import NodeClassifier
 from pprop.estimators.decomposed import Decomposed, decompose
+from pprop.estimators.explanation import node_sum
 from pprop.graph import Graph
 from pprop.serve.features import feature_row, network_row
 from pprop.serve.spread import Spread, SpreadResult
@@ -118,7 +119,7 @@ class Served:
             assert logits is not None  # such a model is not live
             row = None
             try:
-                found = self.model._node_sum().attributor  # pyright: ignore[reportPrivateUsage]
+                found = node_sum(self.model.fitted_).attributor
                 alone, row = found.predictions, found.row
                 refusal = "This model was not trained to be spread with another alpha or number of steps."
             except InputError:
