@@ -483,7 +483,7 @@ def test_compressed_tabbed_and_columnar_files_are_the_same_graph(pprop_here, fol
 
 def test_a_matrix_market_file_without_labels_is_refused_in_one_sentence(pprop_here, tmp_path: Path):
     mmwrite(tmp_path / "graph.mtx", sp.random_array((20, 20), density=0.2, rng=0))
-    assert "needs the labels of some nodes" in sentence(pprop_here("train", "graph.mtx"))
+    assert "needs the classes of some nodes" in sentence(pprop_here("train", "graph.mtx"))
     assert pprop_here("data", "check", "graph.mtx").code == 0
 
 
