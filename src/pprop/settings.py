@@ -402,9 +402,11 @@ JK_PENALTY = PENALTY.but(0.001, "lambda of the L2 penalty lambda / 2 * |W|^2 on 
 RESIDUAL_WIDTH = WIDTH.but(32, "Width of every layer.")
 RESIDUAL_LAYERS = whole("layers", 8, 0, "Layers, each of which looks one step further.", MOST_STEPS)
 RESIDUAL_DROPOUT = DROPOUT.but(0.2, "Dropout on the features, on the first layer and on what each layer adds.")
-RESIDUAL_PENALTY = PENALTY.but(0.0, "lambda of the L2 penalty lambda / 2 * |W|^2 on all matrices.")
+RESIDUAL_PENALTY = PENALTY.but(1e-5, "lambda of the L2 penalty lambda / 2 * |W|^2 on all matrices.")
 LABELS_AS_INPUTS = switch(
-    "labels", True, "Whether training labels are inputs; each epoch hides a random half of them and learns from those."
+    "label_inputs",
+    True,
+    "Whether training labels are inputs; each epoch hides a random half of them and learns from those.",
 )
 FP_ALPHA = number("alpha", 0.2, "[0, 1]", "Teleport probability of the diffusion, in [0, 1].")
 FP_STEPS = whole("steps", 10, 0, "Steps K of the diffusion.", MOST_STEPS)

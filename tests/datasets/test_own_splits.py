@@ -98,8 +98,8 @@ def test_one_group_cannot_be_divided() -> None:
     ],
 )
 def test_what_cannot_be_divided_is_refused(how: Any, sentence: str) -> None:
+    arguments: dict[str, Any] = {"times": [1, 2, 3, 4], **how}
     with pytest.raises(InputError, match=sentence):
-        arguments: dict[str, Any] = {"times": [1, 2, 3, 4], **how}
         time_split(graph_with([0, 1, 0, 1]), **arguments)
 
 

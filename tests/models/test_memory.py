@@ -34,7 +34,7 @@ class Ready(Exception):  # noqa: N818  no error: the training need not begin
         GPRGNN(hidden=8),
         GPRGNN(hidden=32, steps=2),
         ResidualGNN(hidden=8, layers=2),
-        ResidualGNN(hidden=8, layers=8, labels=False),
+        ResidualGNN(hidden=8, layers=8, label_inputs=False),
     ],
 )
 def test_the_planned_floats_hold_those_of_an_epoch_and_not_many_more(

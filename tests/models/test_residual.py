@@ -37,7 +37,7 @@ def twin_of(model: ResidualGNN) -> Any:
 
         rest = iter(weights)
         values = dense.features(seed, epoch, model.dropout) @ next(rest)
-        if model.labels:
+        if model.label_inputs:
             one_hot = torch.eye(3, dtype=torch.float64)[dense.shown] * (dense.shown >= 0)[:, None]
             values = values + (one_hot * visible(dense, model, seed, epoch)) @ next(rest)
         values = dropped(values, 1)
@@ -53,8 +53,8 @@ def twin_of(model: ResidualGNN) -> Any:
 @pytest.mark.parametrize(
     "model",
     [
-        ResidualGNN(hidden=6, layers=3, dropout=0.0, labels=False),
-        ResidualGNN(hidden=6, layers=2, dropout=0.25, labels=False),
+        ResidualGNN(hidden=6, layers=3, dropout=0.0, label_inputs=False),
+        ResidualGNN(hidden=6, layers=2, dropout=0.25, label_inputs=False),
         ResidualGNN(hidden=6, layers=2, dropout=0.25),
         ResidualGNN(hidden=6, layers=0, dropout=0.0),
     ],
@@ -64,7 +64,7 @@ def test_outputs_and_gradients_are_those_of_the_dense_twin(check_outputs: Any, m
 
 
 def test_training_follows_the_dense_twin(check_training: Any) -> None:
-    model = ResidualGNN(hidden=6, layers=2, dropout=0.25, penalty=0.2, labels=False)
+    model = ResidualGNN(hidden=6, layers=2, dropout=0.25, penalty=0.2, label_inputs=False)
     check_training(model, twin_of(model), torch.nn.functional.cross_entropy)
 
 

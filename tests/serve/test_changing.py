@@ -222,13 +222,13 @@ from numba.core.dispatcher import Dispatcher
 from tests.serve.serving import Client
 import pprop
 from pprop.serve.app import create_app
-from pprop.serve.limits import Limits
+from pprop.serve.limits import ServerLimits
 from pprop.serve.live import LiveHolder
 from pprop.serve.served import Served
 
 folder = Path(sys.argv[1])
 holder = LiveHolder(Served(pprop.load(folder / "model"), "a model"), folder / "edits.log")
-client = Client(create_app(holder, Limits()))
+client = Client(create_app(holder, ServerLimits()))
 compiled, compile_one = [], Dispatcher.compile
 
 def noted(self, signature):

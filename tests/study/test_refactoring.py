@@ -22,13 +22,13 @@ import tempfile
 from itertools import takewhile
 from pathlib import Path
 from pprop.study.run import runner
-from pprop.study.run.recipe import Place
+from pprop.study.run.recipe import ComputePlace
 from pprop.study.store.pack import Packed
 from pprop.study.store.store import Store
 from pprop.study.revisions import current_revision
 from pprop.study.run.progress import show_study
 
-CPU, GPU = Place("cpu", "numba"), Place("cuda", "triton")
+CPU, GPU = ComputePlace("cpu", "numba"), ComputePlace("cuda", "triton")
 PLACES = {"numba": CPU, "numpy": CPU, "triton": GPU, "torch": GPU}
 rows = takewhile(lambda row: '"citeseer"' in row.cell, Packed(Path("results/study.pack")))  # the first cells of all
 with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder), create=True) as store:

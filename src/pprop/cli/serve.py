@@ -69,9 +69,10 @@ def serve(
     The page is at the address that is printed, the endpoints are under /api/v1, and /openapi.json describes them. Ends with
     Ctrl-C. Any address but loopback needs a token; it may also be in the environment variable PPROP_TOKEN.
     """
-    from pprop.serve.server import bound
+    from pprop.serve.server import bound, check_packages
 
     origin, checks = None if graph is None else GraphInput(graph), session.checks
+    checks.run(check_packages)
     limits = checks.run(ServerLimits, host, port, token, tuple(allow_host or ()), rate)
     checks.run(check_model, model, origin)
     checks.settle()
@@ -99,9 +100,10 @@ def explore(
 
     Without a model the default one is trained on the bundled recipes first, in less than a minute. Ends with Ctrl-C.
     """
-    from pprop.serve.server import bound
+    from pprop.serve.server import bound, check_packages
 
     checks, folder = session.checks, None if what is None else Path(what)
+    checks.run(check_packages)
     limits = checks.run(ServerLimits, host, PORT if port is None else port, token)
     origin, saved = None if graph is None else GraphInput(graph), folder is not None and _is_model(folder)
     if folder is not None and saved:

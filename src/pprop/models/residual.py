@@ -52,12 +52,12 @@ class ResidualGNN(Architecture):
         On the nonzeros of the features, on H_0 and on what each layer adds.
     penalty
         lambda of lambda / 2 * |W|^2 for the matrices.
-    labels
+    label_inputs
         Whether training labels are inputs.
 
     Examples
     --------
-    >>> [weight.name for weight in ResidualGNN(layers=1, labels=True).weights(n_features=100, n_classes=7)]
+    >>> [weight.name for weight in ResidualGNN(layers=1, label_inputs=True).weights(n_features=100, n_classes=7)]
     ['first', 'shown', 'gain0', 'offset0', 'own0', 'neighbours0', 'shift0', 'gain', 'offset', 'last', 'last_shift']
     """
 
@@ -65,16 +65,16 @@ class ResidualGNN(Architecture):
     layers: int = settings.RESIDUAL_LAYERS.field()
     dropout: float = settings.RESIDUAL_DROPOUT.field()
     penalty: float = settings.RESIDUAL_PENALTY.field()
-    labels: bool = settings.LABELS_AS_INPUTS.field()
+    label_inputs: bool = settings.LABELS_AS_INPUTS.field()
 
     @property
     def sees_labels(self) -> bool:
-        return self.labels
+        return self.label_inputs
 
     def weights(self, n_features: int, n_classes: int) -> tuple[Weight, ...]:
         h, penalty = self.hidden, self.penalty
         square, first, last = (h, h), (n_features, h), (h, n_classes)
-        shown = [Weight("shown", (n_classes, h), penalty, fans=(n_classes, h))] if self.labels else []
+        shown = [Weight("shown", (n_classes, h), penalty, fans=(n_classes, h))] if self.label_inputs else []
         layers = [
             weight
             for at in range(self.layers)
@@ -124,7 +124,7 @@ class _BoundResidual(BoundModel):
         rest = iter(weights)
         draw = masks.draw(model.dropout)
         values = applied(self._X, next(rest), draw)
-        if model.labels:
+        if model.label_inputs:
             shown = self._labels(masks, len(weights[0]))
             values = values + linear(kernels, shown.to(values.dtype), next(rest))
         values = drop(kernels, values, 1, draw)
@@ -136,7 +136,7 @@ class _BoundResidual(BoundModel):
 
     def counted(self, nodes: LabelledNodes, masks: DropoutMasks) -> Tensor | None:
         """Return the weights of training nodes whose labels are hidden in this epoch; those that are shown weigh nothing."""
-        if not self._model.labels:
+        if not self._model.label_inputs:
             return nodes.weights
         run = torch.arange(len(nodes.nodes), device=nodes.nodes.device)[:, None]
         hidden = 1.0 - self._visible(masks, len(nodes.nodes))[run, nodes.nodes, 0]

@@ -48,7 +48,7 @@ def feature_row(graph: Graph, given: Given) -> FeatureRow:
     >>> import scipy.sparse as sp
     >>> graph = Graph.from_scipy(sp.csr_array((2, 2)), features=np.eye(2), feature_names=["x", "y"])
     >>> feature_row(graph, {"y": 3.0})
-    Row(values=array([[0., 3.]]), used=['y'], left_out=[])
+    FeatureRow(values=array([[0., 3.]]), used=['y'], left_out=[])
     """
     shape = graph.feature_shape
     if shape is None or len(shape) != 2:

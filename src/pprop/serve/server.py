@@ -8,19 +8,19 @@ from collections.abc import Callable
 from typing import Any
 
 from pprop._errors import InputError
-from pprop._optional import require
+from pprop._optional import check_installed, require
 from pprop.serve.limits import ServerLimits
 
 PURPOSE = "The server"
 
 
-def bound(limits: ServerLimits, *, any_port: bool = False) -> socket.socket:
-    """Return a socket at the address, or say why there is none; with `any_port` another port where that is in use.
+def check_packages() -> None:
+    """Refuse to begin without the packages that a server needs."""
+    check_installed("fastapi", "uvicorn", "prometheus_client", extra="serve", purpose=PURPOSE)
 
-    What a server needs beside is asked for first: a missing extra is said before anything else is done.
-    """
-    for package in ("fastapi", "uvicorn", "prometheus_client"):
-        require(package, extra="serve", purpose=PURPOSE)
+
+def bound(limits: ServerLimits, *, any_port: bool = False) -> socket.socket:
+    """Return a socket at the address, or say why there is none; with `any_port` another port where that is in use."""
     family = socket.AF_INET6 if ":" in limits.host else socket.AF_INET
     host = limits.host.strip("[]")
     # with the protocol named, asyncio sends small packets at once; otherwise each answer waits 40 ms for the client
