@@ -69,7 +69,7 @@ def test_training_follows_the_dense_twin(check_training: Any) -> None:
 
 
 SPLIT = Split(np.arange(10), np.array([10, 11]), np.array([12, 13]))
-SEES = ResidualGNN(hidden=6, layers=2, dropout=0.25)
+SEES = ResidualGNN(hidden=6, layers=2, dropout=0.25, penalty=0.0)
 
 
 @pytest.mark.parametrize("backend", ["numba", "reference"])
