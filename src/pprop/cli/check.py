@@ -19,7 +19,6 @@ from pprop._validate import counted, listed
 from pprop.cli.graphs import GraphInput
 from pprop.graph import Graph
 from pprop.graph.tables.keys import code_texts
-from pprop.graph.tables.readers import read_table
 
 CHANCE = 1e-3  # that a column determines the label without having to do with it: above it nothing is said
 FEW = 5  # labelled nodes of a class: fewer cannot be divided into training, stopping and test nodes
@@ -214,12 +213,9 @@ def _inspect_tables(source: GraphInput) -> Iterator[Finding]:
     """Yield what both tables show and the graph made of them hides: rows that are repeated, unknown or empty."""
     assert source.path is not None
     given, name = source.tables, source.path.name
-    columns = (given.source, given.target, given.weight)
-    edges = read_table(source.path, "path", "read_edges", [column for column in columns if column is not None])
+    edges, node_table = source.edge_table(), source.node_table()
     ends = edges.texts(given.source, "source"), edges.texts(given.target, "target")
-    nodes = None
-    if given.nodes is not None:
-        nodes = read_table(given.nodes, "nodes", "read_edges", [given.id_column]).texts(given.id_column, "id_column")
+    nodes = None if node_table is None else node_table.texts(given.id_column, "id_column")
     keys, codes = code_texts(*ends, *([] if nodes is None else [nodes]))
     if nodes is not None:
         of, counts = Path(given.nodes or "").name, np.bincount(codes[2], minlength=len(keys))

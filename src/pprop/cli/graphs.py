@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pprop.estimators import GraphSource
     from pprop.graph import Graph
     from pprop.graph.features.recipe import Recipe
+    from pprop.graph.tables.readers import TableFile
+    from pprop.graph.tables.table import DataTable
 
 SUFFIXES = ".npz, .mtx or .graphml"
 TABLES = ".csv, .tsv or .parquet"
@@ -160,17 +162,24 @@ class Tables(Options):
             )
         return self.named or self.kinds or "auto"
 
-    def check(self, *edges: str, labels: bool = False, split_column: str | None = None) -> None:
+    def check(
+        self,
+        *edges: str,
+        labels: bool = False,
+        split_column: str | None = None,
+        files: TableFiles | None = None,
+    ) -> None:
         """Refuse columns that the tables do not have, before any row is read; `edges` are the edge lists."""
         from pprop.cli.named_columns import NamedColumns
 
         of_nodes = {"id_column": self.id_column, "label_column": self.label_column, "split_column": split_column}
         of_nodes |= {f"features[{at}]": name for at, name in enumerate(self.named)}
         of_edges = {"source": self.source, "target": self.target, "weight": self.weight}
+        header = (TableFiles() if files is None else files).header
         with Checks() as checks:
             kinds = checks.run(lambda: self.kinds) or {}
             of_nodes |= {f"column[{at}]": name for at, name in enumerate(kinds)}
-            checks.run(NamedColumns(edges, self.nodes, of_edges, of_nodes, kinds, labels).check)
+            checks.run(NamedColumns(edges, self.nodes, of_edges, of_nodes, kinds, labels, header).check)
 
 
 def _is_file(name: str) -> bool:
@@ -185,6 +194,46 @@ StructureTables = Annotated[
 
 
 @final
+class TableFiles:
+    """The tables that a command was given: each file is opened once, for its header and then for its rows.
+
+    Rows are kept for those who look at them one after another, until `drop`; names of columns are kept on.
+    """
+
+    def __init__(self) -> None:  # by file and parameter
+        self._opened: dict[tuple[str, str], TableFile] = {}
+        self._headers: dict[tuple[str, str], DataTable] = {}
+        self._tables: dict[tuple[str, str], DataTable] = {}
+
+    def header(self, file: str, parameter: str) -> DataTable:
+        """Return the columns of a table, without its rows; `parameter` gives the file."""
+        key = file, parameter
+        if key not in self._headers:
+            self._headers[key] = self._open(key).header()
+        return self._headers[key]
+
+    def table(self, file: str, parameter: str, wanted: Sequence[str] | None = None) -> DataTable:
+        """Return a table with the columns in `wanted`, None for all; whoever asks again has the same ones in mind."""
+        key = file, parameter
+        if key not in self._tables:
+            with self._open(key) as opened:
+                self._tables[key] = opened.read(wanted)
+            del self._opened[key]
+        return self._tables[key]
+
+    def _open(self, key: tuple[str, str]) -> TableFile:
+        if key not in self._opened:
+            from pprop.graph.tables.readers import TableFile
+
+            self._opened[key] = TableFile(*key, "read_edges")
+        return self._opened[key]
+
+    def drop(self) -> None:
+        """Let go of the rows, for which somebody else has found a use."""
+        self._tables.clear()
+
+
+@final
 @dataclass(frozen=True)
 class GraphInput:
     """Where a graph comes from: the argument and its options.
@@ -195,6 +244,7 @@ class GraphInput:
 
     graph: str
     tables: Tables = field(default_factory=Tables)
+    files: TableFiles = field(default_factory=TableFiles, compare=False, repr=False)
 
     @property
     def path(self) -> Path | None:
@@ -233,8 +283,21 @@ class GraphInput:
     def read(self, recipe: Recipe | None = None) -> Graph:
         """Read the graph; the columns of its node table become features by a recipe, where one is given."""
         self.check()
-        typed = {"path": None if self.path is None else self.graph, "nodes": self.tables.nodes}
-        return self.saved.read(recipe, {name: path for name, path in typed.items() if path is not None})
+        typed: dict[str, Any] = {"path": None if self.path is None else self.graph, "nodes": self.tables.nodes}
+        if self.is_table:
+            typed = {"path": self.edge_table(), "nodes": self.node_table()}
+        graph = self.saved.read(recipe, {name: given for name, given in typed.items() if given is not None})
+        self.files.drop()
+        return graph
+
+    def edge_table(self) -> DataTable:
+        """Return the edge list, with the columns that options name."""
+        given = self.tables
+        return self.files.table(self.graph, "path", [one for one in (given.source, given.target, given.weight) if one])
+
+    def node_table(self) -> DataTable | None:
+        """Return the node table, with all columns; None where there is none."""
+        return None if self.tables.nodes is None else self.files.table(self.tables.nodes, "nodes")
 
     def _reader(self) -> tuple[str, dict[str, Any]]:
         """Return the kind of the graph, and the arguments of the function that reads it."""
@@ -285,22 +348,21 @@ class GraphInput:
         if given.structure is None and source.structure is not None:
             changes["structure"] = Structure(source.structure)
         label = known.get("label_column")
-        if given.label_column is None and label is not None and given.nodes is not None:
-            from pprop.graph.tables.readers import read_table
-
-            if label in read_table(given.nodes, "nodes", "read_edges", ()).names:
-                changes["label_column"] = label
+        if (
+            given.label_column is None
+            and given.nodes is not None
+            and label in self.files.header(given.nodes, "nodes").names
+        ):
+            changes["label_column"] = label
         return replace(self, tables=replace(given, **changes))
 
     def unused_edge_columns(self) -> dict[str, str]:
         """Return the columns beside the ends of the edges that no option names, and what to do about them."""
         if not self.is_table:
             return {}
-        from pprop.graph.tables.readers import read_table
-
         given = self.tables
-        wanted = tuple(name for name in (given.source, given.target, given.weight) if name is not None)
-        others = read_table(self.path, "path", "read_edges", wanted).others
+        wanted = (given.source, given.target, given.weight)
+        others = [name for name in self.files.header(self.graph, "path").names if name not in wanted]
         return {name: f"left out: beside the edges; --weight {name} would take it for weights" for name in others}
 
     def check(self, *, labels: bool = False, split_column: str | None = None) -> None:
@@ -309,7 +371,7 @@ class GraphInput:
             checks.run(self.check_options)
             checks.run(self.check_files)
             if self.is_table:
-                checks.run(self.tables.check, self.graph, labels=labels, split_column=split_column)
+                checks.run(self.tables.check, self.graph, labels=labels, split_column=split_column, files=self.files)
             elif self.path is not None and (self.path.suffix or self.path.exists()):
                 checks.run(self._check_format, self.path)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -33,6 +33,8 @@ class NamedColumns:
         The kinds of columns of the node table, as --column gives them.
     labels
         Whether the classes of nodes are needed.
+    header
+        Returns the columns of a file, which a parameter gives, without its rows.
     """
 
     edges: Sequence[str]
@@ -41,6 +43,7 @@ class NamedColumns:
     of_nodes: Mapping[str, str | None]
     kinds: Mapping[str, str]
     labels: bool
+    header: Callable[[str, str], DataTable]
 
     def check(self) -> None:
         """Refuse columns that the tables do not have, before any row is read."""
@@ -57,7 +60,7 @@ class NamedColumns:
         for file, parameter, names in (*of_files, (self.nodes, "nodes", self.of_nodes)):
             if file is not None and Path(file).exists():
                 try:
-                    headers[parameter] = header_of(file, parameter)
+                    headers[parameter] = self.header(file, parameter)
                     headers[parameter].check_columns(_given(names))
                 except PpropError as error:
                     errors.append(error)
@@ -110,12 +113,6 @@ class NamedColumns:
 
 def _given(names: Mapping[str, str | None]) -> dict[str, str]:
     return {parameter: name for parameter, name in names.items() if name is not None}
-
-
-def header_of(file: str, parameter: str) -> DataTable:
-    """Return the columns of a table, without its rows; `parameter` gives the file."""
-    stream = TableStream.of([file], parameter, "read_edges")
-    return stream.header(stream.files[0])
 
 
 def _columns(nodes: DataTable | None) -> str:

@@ -11,7 +11,7 @@ import typer
 from pprop._errors import FormatError, InputError
 from pprop._validate import check_choice, counted, listed
 from pprop.cli.errors import Checks, UsageError
-from pprop.cli.graphs import GraphArgument, GraphInput, StructureTables
+from pprop.cli.graphs import GraphArgument, GraphInput, StructureTables, TableFiles
 from pprop.cli.models import FORMATS, Column, csv_text, write_table
 from pprop.cli.output import Session, check_file, new_file, picked
 from pprop.cli.verbs import BackendOption, ForceOption, option, out_option, setting, verb, within
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pprop.graph import Graph
+    from pprop.graph.tables.table import DataTable
     from pprop.propagation import Solver
 
 NUMBERS = (*FORMATS, ".npy")
@@ -92,11 +93,11 @@ def propagate(
         checks.run(check_solver, solver, "propagate")
     checks.run(choose_backend, backend, "cpu", "propagate")
     checks.run(origin.check)
-    checks.run(check_rows, predictions, columns)
+    checks.run(check_rows, predictions, columns, origin.files)
     checks.settle()
     chosen = _solver(powers, solver, tol)
     known = origin.read()
-    rows = read_rows(predictions, known, tables.id_column, columns, session)
+    rows = read_rows(predictions, known, tables.id_column, columns, session, origin.files)
 
     import numpy as np
 
@@ -169,10 +170,8 @@ class Rows:
     nodes: NDArray[np.int64]
 
 
-def check_rows(path: Path, columns: str | None) -> None:
+def check_rows(path: Path, columns: str | None, files: TableFiles) -> None:
     """Refuse a file that cannot be read as numbers, or that lacks the columns that are named, before any row is read."""
-    from pprop.cli.named_columns import header_of
-
     with Checks() as checks:
         if not path.exists():
             checks.add(FileNotFoundError(f"There is no file {str(path)!r}."))
@@ -180,7 +179,7 @@ def check_rows(path: Path, columns: str | None) -> None:
             checks.add(FormatError(f"PREDICTIONS must be a .csv, .parquet or .npy file. Got {str(path)!r} instead."))
         elif path.suffix.lower() != ".npy" and path.exists():
             names = {f"columns[{at}]": name for at, name in enumerate(_names(columns))}
-            checks.run(lambda: header_of(str(path), "predictions").check_columns(names))
+            checks.run(lambda: files.header(str(path), "predictions").check_columns(names))
         elif path.suffix.lower() == ".npy" and columns is not None:
             checks.add(UsageError("--columns names columns, and an .npy file has no names."))
 
@@ -189,10 +188,12 @@ def _names(columns: str | None) -> list[str]:
     return [] if columns is None else [name.strip() for name in columns.split(",")]
 
 
-def read_rows(path: Path, graph: Graph, id_column: str, columns: str | None, session: Session) -> Rows:
+def read_rows(
+    path: Path, graph: Graph, id_column: str, columns: str | None, session: Session, files: TableFiles
+) -> Rows:
     """Read a .csv, .parquet or .npy file with one row for each node of the graph."""
     if path.suffix.lower() != ".npy":
-        return _read_table(path, graph, id_column, columns, session)
+        return _read_table(files.table(str(path), "predictions"), path, graph, id_column, columns, session)
     import numpy as np
 
     try:  # nothing is unpickled, and the size is checked against the header before memory is taken
@@ -208,12 +209,11 @@ def read_rows(path: Path, graph: Graph, id_column: str, columns: str | None, ses
     return Rows({} if graph.ids is None else {"id": graph.ids.tolist()}, names, values, np.arange(len(values)))
 
 
-def _read_table(path: Path, graph: Graph, id_column: str, columns: str | None, session: Session) -> Rows:
+def _read_table(
+    table: DataTable, path: Path, graph: Graph, id_column: str, columns: str | None, session: Session
+) -> Rows:
     import numpy as np
 
-    from pprop.graph.tables.readers import read_table
-
-    table = read_table(path, "predictions", "propagate")
     if columns is None:
         others = {id_column, "class"}  # the class that 'pprop predict' writes is a name even where it is a number
         names = [name for name in table.columns if name not in others and table.is_numeric(name)]

@@ -94,12 +94,15 @@ class SplitOptions(Options):
     def _stopping(self) -> float:
         return STOPPING.default if self.stopping is None else self.stopping
 
-    def cells(self, origin: GraphInput) -> list[str]:
-        """Return the cells of the split column, or what they mean where they are folds; "" where missing."""
-        from pprop.graph.features.columns import read_column
-        from pprop.graph.tables.readers import read_table
+    def cells(self, origin: GraphInput) -> list[str] | None:
+        """Return the cells of the split column, or what they mean where they are folds, "" where missing; None without one.
 
-        table = read_table(origin.tables.nodes, "nodes", "train", (self.split_column,))
+        They are read before the graph is: its tables are gone then.
+        """
+        if self.split_column is None or (table := origin.node_table()) is None:
+            return None
+        from pprop.graph.features.columns import read_column
+
         column = table.column(self.split_column, "split_column")
         read = read_column(str(self.split_column), column, typed=table.typed)
         if read.form not in ("text", "number", "boolean"):
@@ -116,8 +119,8 @@ class SplitOptions(Options):
             )
         return [cell and ("test" if cell == self.test_fold else "train") for cell in found]
 
-    def draw(self, graph: Graph, origin: GraphInput) -> tuple[Split, int]:
-        """Return the split, and the seed of weights and masks as an unsigned number."""
+    def draw(self, graph: Graph, origin: GraphInput, cells: list[str] | None = None) -> tuple[Split, int]:
+        """Return the split, and the seed of weights and masks as an unsigned number; `cells` are those of `cells`."""
         from pprop.training import run_seed
 
         if graph.labels is None or not (graph.labels >= 0).any():
@@ -133,10 +136,10 @@ class SplitOptions(Options):
                 raise
         else:
             seed = self.seed or 0
-            if self.split_column is None:
+            if cells is None:
                 split = own_split(graph, self._test, self._stopping, seed)
             else:
-                split = column_split(graph, self.cells(origin), self._stopping, seed)
+                split = column_split(graph, cells, self._stopping, seed)
         return split, run_seed(split.seed, self.init_seed or 0) % 2**64
 
 

@@ -323,11 +323,10 @@ def train(
         checks.run(check_folder, out, names=FILES, force=force)
     checks.run(origin.check, labels=True, split_column=split.split_column)
     checks.settle()
-    if split.split_column is not None:
-        split.cells(origin)
-        if tables.features is None and tables.structure is None:
-            tables = replace(tables, column=[*(tables.column or ()), f"{split.split_column}=unused"])
-            origin = GraphInput(graph, tables)
+    cells = split.cells(origin)
+    if cells is not None and tables.features is None and tables.structure is None:
+        unread = [*(tables.column or ()), f"{split.split_column}=unused"]
+        origin = replace(origin, tables=replace(tables, column=unread))
     known, findings = checked(origin, session.words)
     for finding in findings:
         session.say(f"{finding.level.capitalize()}: {finding.what}")
@@ -335,7 +334,7 @@ def train(
     used, unused = columns_of_tables(known, origin, split_column=split.split_column, scaling=scaling)
     if used or unused:
         session.say("\n".join(["Columns:", *(f"  {line}" for line in column_lines(used, unused, every=every_column))]))
-    drawn, seed = split.draw(known, origin)
+    drawn, seed = split.draw(known, origin, cells)
     labels = class_names(known)
     import numpy as np
     from sklearn.exceptions import ConvergenceWarning

@@ -161,11 +161,10 @@ def columns_of_tables(
     if split_column in unused:
         del unused[split_column]
     if origin.tables.structure is not None and origin.tables.nodes is not None:
-        from pprop.graph.tables.readers import read_table
-
         reason = f"left out: --structure {origin.tables.structure} takes its place"
-        given = {origin.tables.id_column, origin.tables.label_column, split_column} - {None}
-        used, unused = {}, dict.fromkeys(read_table(origin.tables.nodes, "nodes", "train", tuple(given)).others, reason)
+        given = {origin.tables.id_column, origin.tables.label_column, split_column}
+        names = origin.files.header(origin.tables.nodes, "nodes").names
+        used, unused = {}, dict.fromkeys((name for name in names if name not in given), reason)
     beside = origin.unused_edge_columns()
     return used, {
         **unused,

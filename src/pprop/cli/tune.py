@@ -98,8 +98,9 @@ def tune(
     checks.settle()
     if origin.path is not None:
         split = replace(split, seed=seed)
+    cells = split.cells(origin)
     known = origin.read()
-    drawn, run_seed = split.draw(known, origin)
+    drawn, run_seed = split.draw(known, origin, cells)
     title = f"{model.upper()} on {origin.title}"
     session.say(f"{title}: {overview(known, drawn)}")
     from pprop.tuning import save_figures

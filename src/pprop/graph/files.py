@@ -116,23 +116,33 @@ def check_disk(folder: Path, needed: int, files: str = "The files of this work")
     ) from OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
 
 
-def read_file(path: Path, most: int | None = None) -> bytes:
-    """Return the content of a regular file, as long as it is now, and at most `most` bytes.
-
-    Anything else is an OSError: a pipe or a device may never end.
-    """
+def open_regular(path: Path) -> IO[bytes]:
+    """Open a regular file to be read. Anything else is an OSError: a pipe or a device may never end."""
 
     def opener(name: str, flags: int) -> int:
         return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))  # or a pipe would wait for a writer
 
-    with open(path, "rb", opener=opener) as stream:
-        about = os.fstat(stream.fileno())
-        if not stat.S_ISREG(about.st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file")
-        if most is not None and about.st_size > most:
-            raise OSError(errno.EFBIG, f"it has more than {most} bytes")
-        check_memory(path, about.st_size)
-        return stream.read(about.st_size)
+    stream = open(path, "rb", opener=opener)  # noqa: SIM115  the caller closes it
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        stream.close()
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    return stream
+
+
+def read_file(path: Path, most: int | None = None) -> bytes:
+    """Return the content of a regular file, as long as it is now, and at most `most` bytes."""
+    with open_regular(path) as stream:
+        return read_stream(path, stream, most)
+
+
+def read_stream(path: Path, stream: IO[bytes], most: int | None = None) -> bytes:
+    """Return the same of a file that `open_regular` has opened, from its beginning."""
+    size = os.fstat(stream.fileno()).st_size
+    if most is not None and size > most:
+        raise OSError(errno.EFBIG, f"it has more than {most} bytes")
+    check_memory(path, size)
+    stream.seek(0)
+    return stream.read(size)
 
 
 def read_json(path: Path) -> object:

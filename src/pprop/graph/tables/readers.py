@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from functools import partial
+import weakref
+from collections.abc import Collection, Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, NoReturn, Self, final
 
-from pprop._errors import FormatError
+from pprop._errors import FormatError, PpropError
 from pprop._validate import reject
-from pprop.graph.files import check_memory, existing_file, read_file
-from pprop.graph.tables.arrow import pa, parquet
-from pprop.graph.tables.csv_text import parse_csv
+from pprop.graph.files import check_memory, existing_file, open_regular, read_stream
+from pprop.graph.tables.arrow import Column, pa, parquet
+from pprop.graph.tables.csv_text import parse_csv, read_header
 from pprop.graph.tables.frames import check_names, columns_of_arrow
 from pprop.graph.tables.table import DataTable
 
@@ -25,6 +27,7 @@ BINARY_STARTS = {
     b"\x93NUMPY": "npy",
 }
 BLOCK = 2**24
+HEADER = 2**17  # bytes that are read for a header: more than one and the comments above it
 
 
 def table_suffix(path: str | Path) -> str | None:
@@ -44,71 +47,162 @@ def table_suffix(path: str | Path) -> str | None:
 def read_table(path: object, parameter: str, function: str, wanted: Collection[object] | None = None) -> DataTable:
     """Read a table from a ``.csv``, ``.tsv`` or ``.tab`` file, also with ``.gz`` or ``.zst``, or a ``.parquet`` file.
 
-    Each must be what its suffix says. Of the columns only those in `wanted` are read, where they exist; None is all.
+    Each must be what its suffix says. Of the columns only those in `wanted` are read, where they exist; None is all. A
+    table that was read already is returned as it is.
     """
-    file = existing_file(path, parameter, function)
-    suffix = table_suffix(file)
-    if suffix is None:
-        expected = "a .csv, .tsv or .parquet file (.csv.gz and .csv.zst are fine)"
-        reject(parameter, function, expected, repr(str(path)), error=FormatError)
-    if file.stat().st_size == 0:
-        reject(parameter, function, "a table with a header", f"the empty file {str(path)!r}", error=FormatError)
-    names = None if wanted is None else {name for name in wanted if isinstance(name, str)}
-    return (_read_parquet if suffix == ".parquet" else _read_csv)(file, parameter, function, names)
+    if isinstance(path, DataTable):
+        return path
+    with TableFile(path, parameter, function) as file:
+        return file.read(wanted)
 
 
-def _read_csv(file: Path, parameter: str, function: str, wanted: set[str] | None) -> DataTable:
-    make = partial(DataTable, repr(str(file)), parameter, function, path=file)
-    complain = make({}, 0).complain
-    codec = CODECS.get(file.suffix.lower())
-    content = read_file(file)
-    if codec is not None:
-        content = _decompress(file, content, codec, parameter, function)
-    for start, kind in BINARY_STARTS.items():
-        if content.startswith(start):
-            got = f"{str(file)!r}, which is a {kind} file,"
-            reject(parameter, function, "a CSV file, as its suffix says", got, error=FormatError)
-    suffix = table_suffix(file)
-    assert suffix is not None
-    columns, header, headless = parse_csv(content, DELIMITERS[suffix], wanted, complain)
-    n_rows = len(next(iter(columns.values()), ()))
-    return make(columns, n_rows, name=table_name(file), names=tuple(header), headless=headless)
+@final
+class TableFile:
+    r"""A file with a table that is opened once, for its header and then for its rows; `parameter` brought it.
 
+    It is closed when the rows are read, and at the latest when nothing refers to it any more.
 
-def _decompress(file: Path, content: bytes, codec: str, parameter: str, function: str) -> bytes:
-    blocks: list[bytes] = []
-    size = 0
-    try:
-        with pa.CompressedInputStream(pa.BufferReader(content), codec) as stream:
-            while block := stream.read(BLOCK):
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name, "edges.csv")
+    >>> _ = path.write_text("source,target\na,b\n")
+    >>> with TableFile(path, "path", "read_edges") as file:
+    ...     print(file.header().names, file.read(["target"]).others)
+    ('source', 'target') ('source',)
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, path: object, parameter: str, function: str) -> None:
+        self.path = existing_file(path, parameter, function)
+        self._argument = (parameter, function)
+        suffix = table_suffix(self.path)
+        if suffix is None:
+            expected = "a .csv, .tsv or .parquet file (.csv.gz and .csv.zst are fine)"
+            reject(parameter, function, expected, repr(str(path)), error=FormatError)
+        if self.path.stat().st_size == 0:
+            reject(parameter, function, "a table with a header", f"the empty file {str(path)!r}", error=FormatError)
+        self._suffix, self._typed = suffix, suffix == ".parquet"
+        self._stream = open_regular(self.path)
+        self._close = weakref.finalize(self, self._stream.close)
+        self._parquet: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._parquet = None
+        self._close()
+
+    def header(self) -> DataTable:
+        """Return the names of the columns, as a table without rows."""
+        if self._typed:
+            return self._made({}, 0, names=self._parquet_names())
+        self._stream.seek(0)
+        block = self._stream.read(HEADER) if self._codec is None else self._decompressed(self._stream, HEADER)
+        self._check_start(block)
+        end = max(block.rfind(b"\n"), block.rfind(b"\r")) + 1
+        _, _, names, headless = read_header(block[:end] or block, DELIMITERS[self._suffix], self._complain)
+        return self._made({}, 0, names=tuple(names), headless=headless)
+
+    def read(self, wanted: Collection[object] | None = None) -> DataTable:
+        """Return the columns in `wanted`, where they exist; None is all."""
+        names = None if wanted is None else {name for name in wanted if isinstance(name, str)}
+        return self._read_parquet(names) if self._typed else self._read_csv(names)
+
+    @property
+    def _codec(self) -> str | None:
+        return CODECS.get(self.path.suffix.lower())
+
+    def _made(self, columns: Mapping[str, Column], n_rows: int, **more: Any) -> DataTable:
+        title, name = repr(str(self.path)), table_name(self.path)
+        return DataTable(title, *self._argument, columns, n_rows, typed=self._typed, name=name, path=self.path, **more)
+
+    @property
+    def _complain(self) -> Any:
+        return self._made({}, 0).complain
+
+    def _reject(self, expected: str, got: str) -> NoReturn:
+        reject(*self._argument, expected, f"{str(self.path)!r}{got}", error=FormatError)
+
+    def _check_start(self, content: bytes) -> None:
+        for start, kind in BINARY_STARTS.items():
+            if content.startswith(start):
+                self._reject("a CSV file, as its suffix says", f", which is a {kind} file,")
+
+    def _read_csv(self, wanted: set[str] | None) -> DataTable:
+        content = read_stream(self.path, self._stream)
+        if self._codec is not None:
+            content = self._decompressed(pa.BufferReader(content))
+        self._check_start(content)
+        columns, header, headless = parse_csv(content, DELIMITERS[self._suffix], wanted, self._complain)
+        n_rows = len(next(iter(columns.values()), ()))
+        return self._made(columns, n_rows, names=tuple(header), headless=headless)
+
+    def _decompressed(self, packed: Any, most: int | None = None) -> bytes:
+        """Return the content, or at least its first `most` bytes."""
+        blocks: list[bytes] = []
+        size, source = 0, packed if most is None else pa.PythonFile(_Open(packed), mode="r")
+        try:
+            stream = pa.CompressedInputStream(source, self._codec)
+            while block := stream.read(BLOCK if most is None else most):
                 size += len(block)
-                check_memory(file, size)  # a few bytes can become gigabytes
                 blocks.append(block)
-    except (pa.ArrowException, OSError, ValueError):
-        got = f"{str(file)!r} with damaged or other content"
-        reject(parameter, function, f"a sound {codec} file, as its suffix says", got, error=FormatError)
-    return b"".join(blocks)
+                if most is not None and size >= most:
+                    break
+                check_memory(self.path, size)  # a few bytes can become gigabytes
+        except (pa.ArrowException, OSError, ValueError):
+            self._reject(f"a sound {self._codec} file, as its suffix says", " with damaged or other content")
+        return b"".join(blocks)
 
+    def _opened(self) -> Any:
+        if self._parquet is None:  # of an open file, so that pyarrow takes the path for nothing else
+            self._parquet = parquet.ParquetFile(self._stream)
+        return self._parquet
 
-def _read_parquet(file: Path, parameter: str, function: str, wanted: set[str] | None) -> DataTable:
-    make = partial(DataTable, repr(str(file)), parameter, function, typed=True, name=table_name(file), path=file)
-    complain = make({}, 0).complain
-    try:
-        with file.open("rb") as stream:  # an open file, so that pyarrow takes the path for nothing else
-            opened: Any = parquet.ParquetFile(stream)
-            names: list[str] = opened.schema_arrow.names
-            check_names(names, complain)
-            chosen = [name for name in names if wanted is None or name in wanted]
+    def _parquet_names(self) -> tuple[str, ...]:
+        with self._sound_parquet():
+            return tuple(self._opened().schema_arrow.names)
+
+    def _read_parquet(self, wanted: set[str] | None) -> DataTable:
+        names = list(self._parquet_names())
+        check_names(names, self._complain)
+        chosen = [name for name in names if wanted is None or name in wanted]
+        with self._sound_parquet():
             # the same number a billion times takes a few bytes in the file
-            check_memory(file, 8 * opened.metadata.num_rows * len(chosen))
-            content = opened.read(columns=chosen)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        if isinstance(error, FormatError):
-            raise
-        got = f"{str(file)!r} with damaged or other content"
-        reject(parameter, function, "a sound Parquet file, as its suffix says", got, error=FormatError)
-    columns = columns_of_arrow({name: content.column(name) for name in chosen}, complain)
-    return make(columns, content.num_rows, names=tuple(names))
+            check_memory(self.path, 8 * self._opened().metadata.num_rows * len(chosen))
+            content = self._opened().read(columns=chosen)
+        columns = columns_of_arrow({name: content.column(name) for name in chosen}, self._complain)
+        return self._made(columns, content.num_rows, names=tuple(names))
+
+    @contextmanager
+    def _sound_parquet(self) -> Generator[None]:
+        try:
+            yield
+        except (pa.ArrowException, OSError, ValueError) as error:
+            if isinstance(error, PpropError):
+                raise
+            self._reject("a sound Parquet file, as its suffix says", " with damaged or other content")
+
+
+@final
+class _Open:
+    """A stream that stays open when its reader, pyarrow, is done with it."""
+
+    closed = False
+
+    def __init__(self, stream: Any) -> None:
+        self.read = stream.read
+
+    def close(self) -> None:
+        """Leave it open."""
 
 
 def table_name(file: Path) -> str:

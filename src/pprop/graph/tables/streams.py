@@ -17,7 +17,7 @@ from pprop.graph.files import existing_file
 from pprop.graph.tables.arrow import pa, parquet
 from pprop.graph.tables.csv_text import parse_csv, read_header
 from pprop.graph.tables.frames import check_names, columns_of_arrow
-from pprop.graph.tables.readers import BINARY_STARTS, CODECS, DELIMITERS, table_name, table_suffix
+from pprop.graph.tables.readers import BINARY_STARTS, CODECS, DELIMITERS, TableFile, table_name, table_suffix
 from pprop.graph.tables.table import DataTable
 
 CSV_BYTES = 16  # of a row with two ids
@@ -115,15 +115,8 @@ class TableStream:
 
     def header(self, file: Path) -> DataTable:
         """Return the names of the columns of a file, as a table without rows."""
-        make = partial(DataTable, repr(str(file)), self.parameter, self.function, {}, 0, path=file)
-        suffix = table_suffix(file)
-        if suffix == ".parquet":
-            with self._opened(file) as opened:
-                return make(typed=True, names=tuple(opened.schema_arrow.names))
-        assert suffix is not None
-        block = next(self._blocks(file, LEAST), b"")
-        _, _, names, headless = read_header(block, DELIMITERS[suffix], make().complain)
-        return make(names=tuple(names), headless=headless)
+        with TableFile(file, self.parameter, self.function) as opened:
+            return opened.header()
 
     def tables(self, rows: int, start: ReadPosition | None = None) -> Iterator[tuple[DataTable, ReadPosition | None]]:
         """Give tables of about so many rows, and where to go on after each; None where that is within a part."""
