@@ -17,7 +17,7 @@ from pprop._errors import (
     FormatError,
     InputError,
     MismatchError,
-    Number,
+    NumberIn,
     PpropError,
     Remedy,
     SeveralErrors,
@@ -38,7 +38,7 @@ def tree(root: type[PpropError]) -> Iterator[type[PpropError]]:
 FILE = Path("calls.csv")
 EXAMPLES: dict[type[PpropError], PpropError] = {
     **{kind: kind("The moon is full.", remedies=[Remedy("Wait.")]) for kind in tree(PpropError)},
-    InputError: InputError(parameter="alpha", function="ppr", expected=Number("(0, 1]"), found="1.3"),
+    InputError: InputError(parameter="alpha", function="ppr", expected=NumberIn("(0, 1]"), found="1.3"),
     FormatError: FormatError(
         parameter="path", function="read_edges", expected="a number", found="'x'", where=Where(FILE, 7, "minutes")
     ),
@@ -97,7 +97,7 @@ def test_what_the_checks_raise_has_fields() -> None:
     with pytest.raises(InputError) as caught:
         check_float(2, "alpha", "ppr", "(0, 1]")
     error = caught.value
-    assert (error.parameter, error.function, error.expected, error.found) == ("alpha", "ppr", Number("(0, 1]"), "2")
+    assert (error.parameter, error.function, error.expected, error.found) == ("alpha", "ppr", NumberIn("(0, 1]"), "2")
     with pytest.raises(FormatError) as other:
         reject("path", "load", "a folder", "a file", error=FormatError, remedy="Pass {a folder}.")
     assert other.value.remedies == (Remedy("Pass {a folder}."),)

@@ -9,7 +9,7 @@ from typing import Any
 from tools.bootstrapped_fp import Readings, validation_blocks
 
 from pprop.study.experiment import Experiment
-from pprop.study.report.claims import Found, claims_table, counts, further_findings
+from pprop.study.report.claims import ClaimFigure, claims_table, counts, further_findings
 from pprop.study.report.page import Block, Bullets, Page, Picture, Section
 from pprop.study.store.row import RowKey
 from pprop.study.tables.agreement import agreement, init_sentence, nearness_sentence, nearness_table
@@ -58,7 +58,7 @@ def brief_page(
     experiments: Mapping[str, Experiment],
     times: ByDataset | None = None,
     many: ByDataset | None = None,
-    claims: Sequence[Found] = (),
+    claims: Sequence[ClaimFigure] = (),
     samples: Samples | None = None,
     readings: Readings = (),
     shared: Collection[RowKey] = (),
@@ -113,7 +113,7 @@ def brief_page(
 def summary(
     main: ByDataset,
     many: ByDataset,
-    claims: Sequence[Found],
+    claims: Sequence[ClaimFigure],
     samples: Samples,
     readings: Readings = (),
     leads: Sequence[NodeLead] = (),
@@ -335,7 +335,7 @@ def _times(
     yield from cost_sentences(main, experiments.values(), shared)[:1]
 
 
-def claims_blocks(claims: Sequence[Found]) -> Iterator[Block]:
+def claims_blocks(claims: Sequence[ClaimFigure]) -> Iterator[Block]:
     """Yield the table of claims."""
     if claims:
         yield (

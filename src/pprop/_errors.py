@@ -66,12 +66,12 @@ class Remedy:
 
 @final
 @dataclass(frozen=True)
-class Number:
+class NumberIn:
     """What a float must be, or each of several, where an error expects that; the interval is written as in mathematics.
 
-    >>> print(Number("(0, 1]"))
+    >>> print(NumberIn("(0, 1]"))
     a float in (0, 1]
-    >>> print(Number("(0, 1]", several=True))
+    >>> print(NumberIn("(0, 1]", several=True))
     a sequence of floats in (0, 1], at least one and no two the same
     """
 
@@ -86,7 +86,7 @@ class Number:
     def typed(self) -> str:
         """Return the same of numbers that are typed.
 
-        >>> Number("(0, 1]", several=True).typed()
+        >>> NumberIn("(0, 1]", several=True).typed()
         'different numbers in (0, 1], separated by commas'
         """
         return (
@@ -233,7 +233,7 @@ class PpropError(Exception):
         *,
         parameter: str | None = None,
         function: str = "",
-        expected: str | Number = "",
+        expected: str | NumberIn = "",
         found: str = "",
         where: Where | None = None,
         remedies: Sequence[Remedy] = (),

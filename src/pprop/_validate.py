@@ -17,7 +17,7 @@ from collections.abc import Set as AbstractSet
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from pprop._errors import InputError, Number, PpropError, Remedy, Where
+from pprop._errors import InputError, NumberIn, PpropError, Remedy, Where
 
 if TYPE_CHECKING:  # numpy is imported in the checks that need it: settings, and so `pprop --help`, do without
     import numpy as np
@@ -101,7 +101,7 @@ def nearest(wanted: str, known: Iterable[str], most: int = 1) -> str:
 def reject(
     parameter: str,
     function: str,
-    expected: str | Number,
+    expected: str | NumberIn,
     got: object,
     *,
     remedy: str | Remedy = "",
@@ -168,7 +168,7 @@ def check_float(value: object, parameter: str, function: str, interval: str) -> 
         below = number <= high if interval[-1] == "]" else number < high
         if above and below:
             return number
-    reject(parameter, function, Number(interval), describe(value))
+    reject(parameter, function, NumberIn(interval), describe(value))
 
 
 def check_int(value: object, parameter: str, function: str, *, low: int, high: int | None = None) -> int:

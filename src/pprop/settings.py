@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast, final
 
-from pprop._errors import InputError, Number
+from pprop._errors import InputError, NumberIn
 from pprop._validate import (
     check_bias,
     check_bool,
@@ -199,7 +199,7 @@ def text(name: str, default: str, line: str) -> Setting[str]:
 
 
 def _check_alphas(value: object, name: str, function: str) -> tuple[float, ...]:
-    expected = Number("[0, 1]", several=True)
+    expected = NumberIn("[0, 1]", several=True)
     found: list[float] = []
     for alpha in check_sequence(value, name, function, str(expected)):
         try:

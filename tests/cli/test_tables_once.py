@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from tests.cli.own_tables import QUICK
 
-from pprop.cli.graphs import GraphInput, Tables
+from pprop.cli.graphs import GraphInput, TableOptions
 
 TABLES = ("edges", "nodes", "scores")
 
@@ -123,7 +123,7 @@ def test_tune_opens_each_table_once(pprop_here, suffix: str):
 
 def test_the_rows_are_let_go_when_the_graph_is_read(suffix: str, tmp_path: Path):
     nodes = str(tmp_path / f"nodes{suffix}")
-    origin = GraphInput(str(tmp_path / f"edges{suffix}"), Tables(nodes=nodes, label_column="topic"))
+    origin = GraphInput(str(tmp_path / f"edges{suffix}"), TableOptions(nodes=nodes, label_column="topic"))
     kept = weakref.ref(origin.edge_table()), weakref.ref(origin.node_table())
     assert all(one() is not None for one in kept)
     origin.read()

@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 import pprop
-from pprop.cli.graphs import GraphInput, Tables
+from pprop.cli.graphs import GraphInput, TableOptions
 from pprop.cli.splits import own_split
 
 pytestmark = pytest.mark.usefixtures("without_drawing")
@@ -25,7 +25,7 @@ ENSEMBLE = f"{TRAIN} --model appnp-ensemble --members 3 --rounds 1 --folds 2 --a
 
 def fit(kind: Any, **settings: Any) -> Any:
     """The classifier on the same split, with the seed of the command, by Python."""
-    graph = GraphInput("edges.csv", Tables(nodes="nodes.csv", label_column="hobby")).read()
+    graph = GraphInput("edges.csv", TableOptions(nodes="nodes.csv", label_column="hobby")).read()
     assert graph.labels is not None
     split = own_split(graph, 0.2, 0.2, 0)
     names = np.asarray(graph.class_names)[graph.labels]

@@ -73,10 +73,10 @@ def test_test_nodes_play_no_part(pprop_here, tables, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(pprop.tuning, "tune", watched)
     assert pprop_here(*f"tune {OWN} --out tuned {QUICK} --trials 1 --test 0.5 --seed 3".split()).code == 0
-    from pprop.cli.graphs import GraphInput, Tables
+    from pprop.cli.graphs import GraphInput, TableOptions
     from pprop.cli.splits import own_split
 
-    graph = GraphInput("edges.csv", Tables(nodes="nodes.csv", label_column="hobby")).read()
+    graph = GraphInput("edges.csv", TableOptions(nodes="nodes.csv", label_column="hobby")).read()
     split = own_split(graph, 0.5, 0.2, 3)
     assert len(split.evaluation) > 0
     assert sorted(seen[0].tolist()) == sorted(split.train.tolist())

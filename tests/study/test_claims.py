@@ -23,7 +23,16 @@ from pprop.study.experiment_folder import load_experiments
 from pprop.study.figures.accuracies import PropagationPanel, Way
 from pprop.study.figures.distance import Distance, Ring
 from pprop.study.graphs import protocol_of
-from pprop.study.report.claims import CLAIMS, Claim, Found, claims_csv, claims_table, counts, found, further_findings
+from pprop.study.report.claims import (
+    CLAIMS,
+    Claim,
+    ClaimFigure,
+    claims_csv,
+    claims_table,
+    counts,
+    found,
+    further_findings,
+)
 from pprop.study.report.measures import (
     MEASURES,
     OF_GRAPHS,
@@ -256,8 +265,8 @@ def test_sentences_name_no_number_that_their_figure_does_not_have() -> None:
 
 
 def test_counts_follow_the_readings_and_nothing_else() -> None:
-    def one(said: str, measure: str, about: str, reading: Any, low: float = -1.0) -> Found:
-        return Found(Claim(said, about, measure, reading, ""), Figure(1.0, low, 2.0, "points", "20 splits"))
+    def one(said: str, measure: str, about: str, reading: Any, low: float = -1.0) -> ClaimFigure:
+        return ClaimFigure(Claim(said, about, measure, reading, ""), Figure(1.0, low, 2.0, "points", "20 splits"))
 
     claims = [
         one("True of all (section 1)", "gat_gcn", "citeseer", "holds"),
@@ -270,7 +279,7 @@ def test_counts_follow_the_readings_and_nothing_else() -> None:
         one("Beside", "gat_appnp_60", "citeseer", "finding", 0.5),
         one("Beside", "gat_appnp_60", "pubmed", "finding", -0.5),
         one("K = 10 is the distance (section 6)", "farthest", "citeseer", "finding", 0.5),
-        Found(Claim("A theorem", "all", "", "holds", ""), None),
+        ClaimFigure(Claim("A theorem", "all", "", "holds", ""), None),
     ]
     assert counts(claims) == (
         "Of 1 claims on theory and sizes, 1 hold on every graph. A fact of each graph is whether K = 10 is the distance.",

@@ -18,7 +18,7 @@ from pprop.graph import Graph
 from pprop.study import graphs
 from pprop.study.cell import Seeds, make_cell
 from pprop.study.report import sections
-from pprop.study.report.measures import MEASURES, OF_GRAPHS, Figure, Measure
+from pprop.study.report.measures import MEASURES, OF_GRAPHS, ClaimMeasure, Figure
 from pprop.study.store.pack import pack_study
 from pprop.study.store.row import Row
 from pprop.study.store.store import Store
@@ -41,7 +41,7 @@ def quick_report(monkeypatch: pytest.MonkeyPatch) -> None:
         return b"<svg></svg>"
 
     for name in OF_GRAPHS:
-        monkeypatch.setitem(MEASURES, name, Measure("Checked elsewhere", one))
+        monkeypatch.setitem(MEASURES, name, ClaimMeasure("Checked elsewhere", one))
     monkeypatch.setattr(sections, "save_figure", saved)
 
 

@@ -20,7 +20,7 @@ from pprop.study.cell import Cell, Seeds, make_cell, split_seeds
 from pprop.study.figures import figures_of, style
 from pprop.study.figures.gather import Drawn
 from pprop.study.report import results, sections, write_report
-from pprop.study.report.measures import MEASURES, OF_GRAPHS, Figure, Measure
+from pprop.study.report.measures import MEASURES, OF_GRAPHS, ClaimMeasure, Figure
 from pprop.study.stats.estimate import estimate
 from pprop.study.store.merge import merge_studies
 from pprop.study.store.row import Row
@@ -41,7 +41,7 @@ def quick_claims() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         for name in OF_GRAPHS:
-            patch.setitem(MEASURES, name, Measure("Checked elsewhere", one))
+            patch.setitem(MEASURES, name, ClaimMeasure("Checked elsewhere", one))
         yield
 
 

@@ -9,7 +9,7 @@ import torch
 from pprop import Stopping
 from pprop.kernels.trainer import Trainer
 from pprop.training.result import History, LoopResult, join_results
-from pprop.training.schedule import Batch, train_chunks
+from pprop.training.schedule import RunBatch, train_chunks
 
 
 def result_of(runs: range) -> LoopResult:
@@ -73,9 +73,9 @@ class Numbered(Trainer):
 def test_chunks_and_batches_of_any_size_give_every_run_in_its_place(chunk: int, batch: int, threads: int):
     recorder, told, works = Recorder(), dict[int, int](), list[int]()
 
-    def batches_of(runs: slice) -> tuple[int, list[Batch]]:
+    def batches_of(runs: slice) -> tuple[int, list[RunBatch]]:
         some = parts(runs.start, runs.stop, batch)
-        return threads, [Batch(one, lambda one=one: Numbered(one)) for one in some]
+        return threads, [RunBatch(one, lambda one=one: Numbered(one)) for one in some]
 
     def ended(result: LoopResult, runs: np.ndarray, work: int) -> None:
         told.update(zip(runs.tolist(), result.epochs.tolist(), strict=True))

@@ -10,11 +10,11 @@ import typer
 from pprop._errors import PpropError
 from pprop._validate import counted
 from pprop.cli.errors import UsageError
-from pprop.cli.graphs import TABLES, Tables
+from pprop.cli.graphs import TABLES, TableOptions
 from pprop.cli.output import Session, check_folder
 from pprop.cli.verbs import ForceOption, option, out_option, verb, within
 
-FolderTables = Annotated[Tables, {"degree", "structure"}]
+FolderTables = Annotated[TableOptions, {"degree", "structure"}]
 
 
 @verb(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pprop._validate import counted
-from pprop.cli.graphs import GraphInput, Tables
+from pprop.cli.graphs import GraphInput, TableOptions
 from pprop.cli.output import BAD_INPUT, Session, columns
 from pprop.cli.training_report import column_lines, columns_of_tables
 from pprop.cli.verbs import ColumnsOption, examples, make_app, verb
@@ -87,7 +87,7 @@ def check(
     path: Annotated[
         str, typer.Argument(metavar="PATH", help="An .npz file or an edge list in .csv or .parquet; or a dataset.")
     ],
-    tables: Tables,
+    tables: TableOptions,
     every_column: ColumnsOption = False,
 ) -> None:
     """Check a graph file for problems, with counts.

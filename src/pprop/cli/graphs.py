@@ -60,7 +60,7 @@ class LabelKind(StrEnum):
     CATEGORY = "category"
 
 
-class Structure(StrEnum):
+class StructureChoice(StrEnum):
     """Features made of the graph alone."""
 
     IDENTITY = "identity"
@@ -69,7 +69,7 @@ class Structure(StrEnum):
 
 @final
 @dataclass(frozen=True)
-class Tables(Options):
+class TableOptions(Options):
     """The options of an edge list and its node table."""
 
     panel: ClassVar[str] = "Your graph"
@@ -113,7 +113,7 @@ class Tables(Options):
         bool, option("Use the degree of each node as a feature beside the columns.", "--degree", panel=FEATURES)
     ] = False
     structure: Annotated[
-        Structure | None, option("Features made of the graph alone, in place of columns.", panel=FEATURES)
+        StructureChoice | None, option("Features made of the graph alone, in place of columns.", panel=FEATURES)
     ] = None
     directed: Annotated[bool, option("Keep the directions of the edges.", "--directed")] = False
 
@@ -126,7 +126,7 @@ class Tables(Options):
     def files(self) -> tuple[str, ...]:
         """The files in `features`.
 
-        >>> Tables(features="age,emb/title.npy").files
+        >>> TableOptions(features="age,emb/title.npy").files
         ('emb/title.npy',)
         """
         return tuple(name for name in self._listed if _is_file(name))
@@ -139,7 +139,7 @@ class Tables(Options):
     def kinds(self) -> dict[str, str]:
         """The kinds in `column`, by name.
 
-        >>> Tables(column=["zip=category", "a=b=text"]).kinds
+        >>> TableOptions(column=["zip=category", "a=b=text"]).kinds
         {'zip': 'category', 'a=b': 'text'}
         """
         found: dict[str, str] = {}
@@ -189,7 +189,7 @@ def _is_file(name: str) -> bool:
 
 
 StructureTables = Annotated[
-    Tables, {"label_column", "label_kind", "missing_labels", "features", "column", "degree", "structure"}
+    TableOptions, {"label_column", "label_kind", "missing_labels", "features", "column", "degree", "structure"}
 ]
 
 
@@ -243,7 +243,7 @@ class GraphInput:
     """
 
     graph: str
-    tables: Tables = field(default_factory=Tables)
+    tables: TableOptions = field(default_factory=TableOptions)
     files: TableFiles = field(default_factory=TableFiles, compare=False, repr=False)
 
     @property
@@ -315,7 +315,7 @@ class GraphInput:
             "feature_columns",
             "unknown_nodes",
         )
-        default = Tables()
+        default = TableOptions()
         arguments: dict[str, Any] = {"path": self.path}
         for name in names:
             value = getattr(given, name)
@@ -338,7 +338,7 @@ class GraphInput:
         """
         if source is None or not self.is_table:
             return self
-        known, default, given = source.arguments, Tables(), self.tables
+        known, default, given = source.arguments, TableOptions(), self.tables
         changes: dict[str, Any] = {}
         for name in ("source", "target", "weight", "id_column", "directed"):
             if name in known and getattr(given, name) == getattr(default, name):
@@ -346,7 +346,7 @@ class GraphInput:
         if given.label_kind == default.label_kind:
             changes["label_kind"] = LabelKind(known.get("label_kind", default.label_kind))
         if given.structure is None and source.structure is not None:
-            changes["structure"] = Structure(source.structure)
+            changes["structure"] = StructureChoice(source.structure)
         label = known.get("label_column")
         if (
             given.label_column is None
@@ -457,7 +457,7 @@ def example_input() -> GraphInput:
     from pprop.datasets.files import example_tables
 
     edges, nodes = example_tables()
-    return GraphInput(str(edges), Tables(nodes=str(nodes), label_column="cuisine"))
+    return GraphInput(str(edges), TableOptions(nodes=str(nodes), label_column="cuisine"))
 
 
 def named_positions(graph: Graph, names: list[str]) -> Sequence[int] | NDArray[Any]:

@@ -15,7 +15,7 @@ import typer
 
 from pprop._errors import InputError, MismatchError
 from pprop.cli.errors import Checks, UsageError
-from pprop.cli.graphs import GraphInput, Structure
+from pprop.cli.graphs import GraphInput, StructureChoice
 from pprop.cli.output import Session, new_file
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def load_model(
         origin = origin.like(source)
         recipe = saved_recipe(folder) if origin.is_table else None
         graph = origin.read(recipe)
-    own = origin is not None and origin.tables.structure is Structure.IDENTITY
+    own = origin is not None and origin.tables.structure is StructureChoice.IDENTITY
     try:
         model = load(folder, graph=graph, logits_file=logits_file)
     except MismatchError as error:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pprop._validate import counted
 from pprop.cli.errors import UsageError
-from pprop.cli.graphs import GraphInput, Tables
+from pprop.cli.graphs import GraphInput, TableOptions
 from pprop.cli.models import (
     FORMATS,
     ModelArgument,
@@ -37,9 +37,11 @@ def predict(
     *,
     graph: Annotated[
         str | None,
-        option("Another graph than the one that DIR names: as in 'pprop train'.", metavar="GRAPH", panel=Tables.panel),
+        option(
+            "Another graph than the one that DIR names: as in 'pprop train'.", metavar="GRAPH", panel=TableOptions.panel
+        ),
     ] = None,
-    tables: Annotated[Tables, {"column", "degree", "structure"}],
+    tables: Annotated[TableOptions, {"column", "degree", "structure"}],
     out: Annotated[Path | None, out_option(".csv or .parquet; without it, CSV is printed.")] = None,
     force: ForceOption = False,
     scale: Annotated[
@@ -62,7 +64,7 @@ def predict(
         text = f"The model knows its columns: --features takes .npy files alone, not {tables.named[0]!r}."
         checks.add(UsageError(text))
     checks.run(check_file, out, force=force, formats=FORMATS)
-    if graph is None and tables != Tables():
+    if graph is None and tables != TableOptions():
         checks.add(UsageError("The options of a graph (--nodes, --source, --weight and so on) describe a --graph."))
     if scale and out is None:
         checks.add(UsageError("--scale needs --out FILE: what it is for is too long to print."))

@@ -12,7 +12,7 @@ import typer
 
 from pprop._validate import check_choice, counted
 from pprop.cli.errors import UsageError
-from pprop.cli.graphs import GraphInput, Tables
+from pprop.cli.graphs import GraphInput, TableOptions
 from pprop.cli.output import BAD_INPUT, UNEXPECTED, UNFINISHED, Session, check_place, columns, picked
 from pprop.cli.study_jobs import find_experiments, model_jobs, name_of, named_jobs, read_own_graph
 from pprop.cli.study_outcome import outcome_record, outcome_text
@@ -74,10 +74,10 @@ def run(
         option(
             "Your own graph (a file, or a folder of pprop build) in place of the datasets.",
             metavar="GRAPH",
-            panel=Tables.panel,
+            panel=TableOptions.panel,
         ),
     ] = None,
-    tables: Annotated[Tables, {"weight", "directed"}],  # a study ignores both
+    tables: Annotated[TableOptions, {"weight", "directed"}],  # a study ignores both
     out: Annotated[Path, option("Folder of the study; may have rows.", metavar="DIR")] = Path("study"),
     runs: Annotated[int | None, option("Runs of each cell.  [default: all]", metavar="N", rule=at_least(1))] = None,
     device: DeviceOption = DEVICE.default,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
 from pprop import settings
 from pprop._validate import reject
 from pprop.cli.errors import Checks, UsageError
-from pprop.cli.graphs import GraphArgument, GraphInput, Tables
+from pprop.cli.graphs import GraphArgument, GraphInput, TableOptions
 from pprop.cli.models import FILES, write_artefact
 from pprop.cli.output import Session, check_folder, new_folder
 from pprop.cli.splits import SplitOptions, class_names
@@ -278,7 +278,7 @@ def train(
     model: ModelOptions,
     training: TrainingOptions,
     split: SplitOptions,
-    tables: Tables,
+    tables: TableOptions,
     out: Annotated[Path | None, out_option("Folder for the model, its predictions and curves.", "DIR")] = None,
     force: ForceOption = False,
     scale: Annotated[

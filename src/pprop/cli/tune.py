@@ -13,7 +13,7 @@ from pprop._errors import InputError
 from pprop._optional import check_installed
 from pprop._validate import counted, reject
 from pprop.cli.errors import Checks, UsageError
-from pprop.cli.graphs import GraphArgument, GraphInput, Tables
+from pprop.cli.graphs import GraphArgument, GraphInput, TableOptions
 from pprop.cli.models import FILES, write_artefact
 from pprop.cli.output import Session, check_place, columns, new_folder, picked
 from pprop.cli.splits import SEED, SplitOptions, class_names
@@ -73,7 +73,7 @@ def tune(
     backend: BackendOption = BACKEND.default,
     device: DeviceOption = DEVICE.default,
     split: Annotated[SplitOptions, {"init_seed", "seed"}],
-    tables: Tables,
+    tables: TableOptions,
     out: Annotated[Path, out_option("Folder of the search, new or to be continued.", "DIR")],
     fit: Annotated[
         bool, option("Train a model with the best settings, saved in DIR/model.", "--fit", panel=OUTPUT)

@@ -138,8 +138,8 @@ class Options:
     def words(self) -> list[str]:
         """Return the options that are not at their defaults, as they are typed.
 
-        >>> from pprop.cli.graphs import Tables
-        >>> Tables(nodes="nodes.csv", label_column="topic", directed=True).words()
+        >>> from pprop.cli.graphs import TableOptions
+        >>> TableOptions(nodes="nodes.csv", label_column="topic", directed=True).words()
         ['--nodes', 'nodes.csv', '--label-column', 'topic', '--directed']
         """
         words: list[str] = []

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast, final
 
-from pprop._errors import Number, PpropError, Remedy, Words
+from pprop._errors import NumberIn, PpropError, Remedy, Words
 
 # Parameters whose options or arguments have other names, the first that the verb has.
 OPTIONS: Mapping[str, tuple[str, ...]] = {
@@ -37,7 +37,7 @@ class Shell(Words):
     Examples
     --------
     >>> from pprop._errors import InputError
-    >>> error = InputError(parameter="alpha", function="ppr", expected=Number("(0, 1]"), found="1.3")
+    >>> error = InputError(parameter="alpha", function="ppr", expected=NumberIn("(0, 1]"), found="1.3")
     >>> print(error.sentence(Shell({"alpha": "--alpha"})))
     --alpha must be a number in (0, 1]. Got 1.3.
     """
@@ -65,7 +65,7 @@ class Shell(Words):
 
     def argument(self, error: PpropError) -> str:
         """Return the sentence about an option, or about a place in a file."""
-        expected = error.expected.typed() if isinstance(error.expected, Number) else error.expected
+        expected = error.expected.typed() if isinstance(error.expected, NumberIn) else error.expected
         where = error.where
         if where is not None and where.file is not None:
             row = "" if where.row is None else f", row {where.row}"

@@ -44,7 +44,7 @@ class Joined:
         self._transport.close()
 
 
-class Protocol(H11Protocol):
+class TimedProtocol(H11Protocol):
     """HTTP/1.1 as uvicorn speaks it, over a `Joined` transport."""
 
     def connection_made(self, transport: Any) -> None:

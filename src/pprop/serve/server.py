@@ -54,11 +54,11 @@ def address_of(made: socket.socket, limits: ServerLimits) -> str:
 def make_server(app: object) -> Any:
     """Return uvicorn's server of an application."""
     uvicorn = require("uvicorn", extra="serve", purpose=PURPOSE)
-    from pprop.serve.protocol import Protocol
+    from pprop.serve.protocol import TimedProtocol
 
     config = uvicorn.Config(
         app,
-        http=Protocol,
+        http=TimedProtocol,
         ws="none",
         lifespan="off",
         log_level="warning",

@@ -24,7 +24,7 @@ RunsEnded = Callable[[LoopResult, NDArray[np.int64], int], None]
 
 @final
 @dataclass(frozen=True)
-class Batch:
+class RunBatch:
     """Consecutive runs that one loop trains together, and a function that makes their trainer."""
 
     runs: slice
@@ -38,7 +38,7 @@ class Batch:
 
 def train_chunks(
     chunks: Iterable[slice],
-    batches_of: Callable[[slice], tuple[int, list[Batch]]],
+    batches_of: Callable[[slice], tuple[int, list[RunBatch]]],
     rule: Stopping,
     device: torch.device,
     report: Report,
@@ -51,7 +51,7 @@ def train_chunks(
     """
     tally = _Tally(report, ended)
 
-    def train_batch(batch: Batch, in_thread: bool) -> LoopResult:
+    def train_batch(batch: RunBatch, in_thread: bool) -> LoopResult:
         trainer, observer = batch.make(), _Part(tally, batch.positions, in_thread)
         try:
             if device.type == "cuda":

@@ -20,7 +20,7 @@ from pprop.propagation import PowerIteration, PPROperator
 from pprop.training.epoch import ArchitectureObjective, NetworkObjective, RunsTrainer
 from pprop.training.memory import TrainingBytes, operations_bytes, split_runs, training_bytes
 from pprop.training.modules import ModuleTrainer
-from pprop.training.schedule import Batch
+from pprop.training.schedule import RunBatch
 from pprop.training.task import Task
 
 # Runs of a description that a CPU trains together: more of them do not fit its cache, fewer leave threads idle.
@@ -59,10 +59,10 @@ class ModelTraining(ABC):
     def trainer(self, runs: slice) -> Trainer:
         """Return the trainer of some of the runs."""
 
-    def batches(self, runs: slice) -> tuple[int, list[Batch]]:
+    def batches(self, runs: slice) -> tuple[int, list[RunBatch]]:
         """Return how many threads may train a batch each, and the batches of some of the runs: `at_once` in each."""
         parts = split_runs(runs, self.at_once or runs.stop - runs.start)
-        return 1, [Batch(part, lambda part=part: self.trainer(part)) for part in parts]
+        return 1, [RunBatch(part, lambda part=part: self.trainer(part)) for part in parts]
 
 
 def training_of(model: Model | Architecture, task: Task) -> ModelTraining:
@@ -88,11 +88,11 @@ class _NetworkTraining(ModelTraining):
     def trainer(self, runs: slice) -> Trainer:
         return network_trainer(self._task.part(runs), self._bound.of_runs(runs), fused=self._fused)
 
-    def batches(self, runs: slice) -> tuple[int, list[Batch]]:
+    def batches(self, runs: slice) -> tuple[int, list[RunBatch]]:
         trainer = self.trainer(runs)
         threads, trainers = (1, [trainer]) if self._task.device.type == "cuda" else trainer.parts()
         parts = split_runs(runs, (runs.stop - runs.start) // len(trainers))
-        return threads, [Batch(part, lambda one=one: one) for part, one in zip(parts, trainers, strict=True)]
+        return threads, [RunBatch(part, lambda one=one: one) for part, one in zip(parts, trainers, strict=True)]
 
     def bytes(self) -> TrainingBytes:
         task, bound, predictor = self._task, self._bound, _network(self._bound.model)

@@ -20,7 +20,7 @@ from pprop.kernels.contract import SLOPE, EdgeAttention
 from pprop.kernels.random_bits import EDGES, Draw
 from pprop.kernels.triton_gpu.bits import kept
 from pprop.kernels.triton_gpu.gather import rows_of, tile_of
-from pprop.kernels.triton_gpu.launch import SLOTS, Drawn, accumulator, device, kernel, power_of_two
+from pprop.kernels.triton_gpu.launch import SLOTS, Masks, accumulator, device, kernel, power_of_two
 from pprop.kernels.triton_gpu.plan import Plan, row_plan
 
 
@@ -223,7 +223,7 @@ class TritonAttention(EdgeAttention):
         key, t = (side, values.device), self._sides[side]
         if key not in self._known:
             self._known[key] = row_plan(t.indptr, t.indices, t.n_nodes, slots=SLOTS, device=values.device)
-        plan, drawn = self._known[key], Drawn.of(draw, runs, values.device)
+        plan, drawn = self._known[key], Masks.of(draw, runs, values.device)
         # in memory, because a constant of a kernel is rounded to float32
         constants = values.new_full((2,), SLOPE)  # filled there: a copy from the host could not be captured
         constants[:1].fill_(drawn.law.scale)

@@ -21,7 +21,7 @@ from pprop.kernels.trainer import FeatureMatrix, TrainerBytes, TrainerSizes, Tra
 from pprop.kernels.triton_gpu.attention import TritonAttention
 from pprop.kernels.triton_gpu.bits import keep_word
 from pprop.kernels.triton_gpu.large_steps import LargeSteps
-from pprop.kernels.triton_gpu.launch import Drawn, Tuning, kernel
+from pprop.kernels.triton_gpu.launch import Masks, Tuning, kernel
 from pprop.kernels.triton_gpu.planned_steps import step_mask_bytes
 from pprop.kernels.triton_gpu.rows import TritonRows
 from pprop.kernels.triton_gpu.solves import TritonSolves
@@ -56,7 +56,7 @@ def _activate(
 
 def _launch(values: Tensor, layer: int, draw: Draw, *, relu: bool) -> Tensor:
     runs, n, width = values.shape
-    drawn = Drawn.of(draw, runs, values.device)
+    drawn = Masks.of(draw, runs, values.device)
     _activate[(-(-n // _ROWS), -(-width // 32), runs)](
         values, *values.stride(), n, width, drawn.seeds, drawn.epoch, values.new_full((1,), drawn.law.scale),
         stream(HIDDEN, layer), *drawn.law, RELU=relu, B=_ROWS, num_warps=4,

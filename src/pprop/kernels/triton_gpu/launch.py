@@ -34,7 +34,7 @@ def kernel(*varying: str) -> Any:
     return triton.jit(do_not_specialize=varying)
 
 
-class Drawn(NamedTuple):
+class Masks(NamedTuple):
     """What kernels read of a draw; where its law has no digits nothing is dropped, and the seeds are not read."""
 
     epoch: Tensor
@@ -42,7 +42,7 @@ class Drawn(NamedTuple):
     law: Bernoulli
 
     @classmethod
-    def of(cls, draw: Draw | None, runs: int, place: torch.device) -> Drawn:
+    def of(cls, draw: Draw | None, runs: int, place: torch.device) -> Masks:
         """Put a draw where kernels on a device can read it."""
         epoch = 0 if draw is None else draw.epoch
         if not isinstance(epoch, Tensor):

@@ -17,7 +17,7 @@ from pprop.graph import Transition
 from pprop.kernels.random_bits import EDGES
 from pprop.kernels.triton_gpu.bits import Planes, loop_end, mask_words, plane_of, ring_size
 from pprop.kernels.triton_gpu.gather import gather, gather_kept, rows_of, tile_of
-from pprop.kernels.triton_gpu.launch import Drawn, Tuning, device, kernel, power_of_two
+from pprop.kernels.triton_gpu.launch import Masks, Tuning, device, kernel, power_of_two
 from pprop.kernels.triton_gpu.plan import row_plan
 
 
@@ -184,7 +184,7 @@ class DroppedSteps:
         self._alpha, self._count, self._row, self._adjoint = alpha, steps, row, adjoint
         self._held = torch.full((1 + runs,), -2, device=place)
 
-    def apply(self, operand: Tensor, drawn: Drawn) -> Tensor:
+    def apply(self, operand: Tensor, drawn: Masks) -> Tensor:
         """Return the dropped steps of an operand (R, n, columns), or their adjoint."""
         runs, n, columns = operand.shape
         states = operand.new_zeros(runs, 2, n + 1, self._row)

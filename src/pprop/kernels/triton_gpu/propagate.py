@@ -17,7 +17,7 @@ from torch import Tensor
 
 from pprop.kernels.random_bits import Bernoulli
 from pprop.kernels.trainer import PropagateRows, PropagateSteps, TrainerSpec
-from pprop.kernels.triton_gpu.launch import Drawn, Shape, Tuning
+from pprop.kernels.triton_gpu.launch import Masks, Shape, Tuning
 from pprop.kernels.triton_gpu.network import Network
 from pprop.kernels.triton_gpu.planned_steps import PlannedSteps
 from pprop.kernels.triton_gpu.rows import launch_rows
@@ -168,7 +168,7 @@ class RowsPropagation(Propagation):
     def _launch(
         self, side: int, operand: Tensor, out: Tensor, clock: Tensor, ahead: int, seeds: Tensor, *, adjoint: bool
     ) -> None:
-        drawn, scale = Drawn(clock, seeds, self._laws[side]), self._scales[side]
+        drawn, scale = Masks(clock, seeds, self._laws[side]), self._scales[side]
         launch_rows(
             self._block, self._nodes, self._rows[side], operand, out, drawn, scale, adjoint=adjoint, ahead=ahead
         )

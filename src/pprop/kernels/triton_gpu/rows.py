@@ -11,7 +11,7 @@ from torch import Tensor
 from pprop.kernels.contract import RowPropagation
 from pprop.kernels.random_bits import PPR, Draw
 from pprop.kernels.triton_gpu.bits import keep_word
-from pprop.kernels.triton_gpu.launch import Drawn, kernel, power_of_two
+from pprop.kernels.triton_gpu.launch import Masks, kernel, power_of_two
 
 _ROWS = 16  # rows of a tile; its columns are those of one keep word
 
@@ -72,7 +72,7 @@ def _rows_product(
 
 
 def launch_rows(
-    block: Tensor, nodes: Tensor, rows: Tensor, operand: Tensor, out: Tensor, drawn: Drawn, scale: Tensor, *,
+    block: Tensor, nodes: Tensor, rows: Tensor, operand: Tensor, out: Tensor, drawn: Masks, scale: Tensor, *,
     adjoint: bool, ahead: int = 0,
 ) -> None:  # fmt: skip
     """Fill out (R, m, c) from operand (R, at least n, c), or adjoint (R, n, c) from (R, m, c).
@@ -108,7 +108,7 @@ class TritonRows(RowPropagation):
 
     def _launch(self, operand: Tensor, rows: Tensor, out: Tensor, draw: Draw | None, *, adjoint: bool) -> Tensor:
         self._block, self._nodes = self._block.to(operand.device), self._nodes.to(operand.device)
-        drawn = Drawn.of(draw, len(rows), operand.device)
+        drawn = Masks.of(draw, len(rows), operand.device)
         wide = torch.promote_types(self._block.dtype, operand.dtype)
         scale = torch.full((1,), drawn.law.scale, dtype=wide, device=operand.device)
         launch_rows(

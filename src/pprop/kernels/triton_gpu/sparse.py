@@ -17,7 +17,7 @@ from pprop.kernels.contract import FeatureProduct, Sides, StepPropagation
 from pprop.kernels.random_bits import EDGES, FEATURES, Draw
 from pprop.kernels.triton_gpu.bits import kept
 from pprop.kernels.triton_gpu.gather import rows_of, tile_of
-from pprop.kernels.triton_gpu.launch import SLOTS, Drawn, accumulator, device, kernel, power_of_two
+from pprop.kernels.triton_gpu.launch import SLOTS, Masks, accumulator, device, kernel, power_of_two
 from pprop.kernels.triton_gpu.plan import Plan, row_plan
 from pprop.kernels.triton_gpu.planned_steps import DroppedSteps
 
@@ -113,7 +113,7 @@ class _Matrix:
         self.plan, self.n, self._kind, self._flipped = plan, n, kind, flipped
 
     def apply(
-        self, dense: Tensor, row_scale: Tensor, drawn: Drawn, *, step: int = 0, steps: int = 1,
+        self, dense: Tensor, row_scale: Tensor, drawn: Masks, *, step: int = 0, steps: int = 1,
         start: tuple[Tensor, Tensor] | None = None, total: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:  # fmt: skip
         """Return row_scale * (drop(M) dense) + start_scale * start; add total_scale * (drop(M) dense) to the total.
@@ -154,7 +154,7 @@ class TritonFeatures(FeatureProduct):
             values = torch.from_numpy(m.data.copy()).to(operand.dtype)
             plan = row_plan(m.indptr, m.indices, m.shape[1], slots=SLOTS, device=operand.device, values=values)
             self._known[key] = _Matrix(plan, m.shape[0], FEATURES, flipped=side == 1)
-        matrix, drawn = self._known[key], Drawn.of(draw, len(operand), operand.device)
+        matrix, drawn = self._known[key], Masks.of(draw, len(operand), operand.device)
         return matrix.apply(operand.contiguous(), operand.new_full((matrix.n,), drawn.law.scale), drawn)
 
 
@@ -213,7 +213,7 @@ class TritonSteps(StepPropagation):
         if draw is None or operand.dtype != torch.float32 or operand.numel() == 0:
             return None
         drawn, key = (
-            Drawn.of(draw, len(operand), operand.device),
+            Masks.of(draw, len(operand), operand.device),
             (side, operand.device, operand.shape, draw.probability),
         )
         if drawn.law.digits == 0:
@@ -232,11 +232,11 @@ class TritonSteps(StepPropagation):
             )
         return self._with_masks[key].apply(operand, drawn)
 
-    def _begin(self, side: int, start: Tensor, draw: Draw | None) -> tuple[_Matrix, Drawn, Any, Tensor, Tensor, Tensor]:
+    def _begin(self, side: int, start: Tensor, draw: Draw | None) -> tuple[_Matrix, Masks, Any, Tensor, Tensor, Tensor]:
         """Return A or its transpose, the draw, alpha (a number, or (R, 1)), (1 - alpha) S_r over the keep probability,
         S_c and the first scaled state.
         """
-        key, drawn = (side, start.device, start.dtype), Drawn.of(draw, len(start), start.device)
+        key, drawn = (side, start.device, start.dtype), Masks.of(draw, len(start), start.device)
         if key not in self._known:
             t = self._sides[side]
             values = None if t.weights is None else torch.from_numpy(t.weights).to(start.dtype)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from pprop._validate import reject
 from pprop.study.cell import MODELS, Cell
 from pprop.study.experiment import Experiment
-from pprop.study.figures.gather import Drawn, Found, RowsOf, collect, percent_over_splits, runs_note
+from pprop.study.figures.gather import Drawn, FigureRows, RowsOf, collect, percent_over_splits, runs_note
 from pprop.study.figures.style import POINTS, Figure, Look, light_grid, looks_of, new_panels
 from pprop.study.stats.estimate import Estimate, estimate
 from pprop.study.store.row import Row
@@ -203,10 +203,10 @@ def _offsets(count: int) -> NDArray[np.float64]:
     return 2.0 * np.modf((np.arange(count) + 1) * (5**0.5 - 1) / 2)[0] - 1.0
 
 
-def distributions_figure(found: Found, no_distances: str) -> Iterator[Drawn]:
+def distributions_figure(found: FigureRows, no_distances: str) -> Iterator[Drawn]:
     """Yield the figure of the accuracy table's rows, if there are any; `no_distances` says why another one is missing.
 
-    >>> list(distributions_figure(Found(), ""))
+    >>> list(distributions_figure(FigureRows(), ""))
     []
     """
     panels = distributions_data(found.rows)

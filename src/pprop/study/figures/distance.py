@@ -15,7 +15,7 @@ from pprop._errors import DatasetError
 from pprop._validate import check_positions, reject
 from pprop.datasets import DATASETS, Split
 from pprop.graph import Graph
-from pprop.study.figures.gather import Drawn, Found, runs_note
+from pprop.study.figures.gather import Drawn, FigureRows, runs_note
 from pprop.study.figures.style import POINTS, Figure, light_grid, new_panels
 from pprop.study.graphs import protocol_of
 from pprop.study.stats.estimate import Estimate
@@ -220,7 +220,7 @@ def _draw_panel(axes: Any, panel: Distance) -> None:
     light_grid(axes, "y")
 
 
-def distance_figure(found: Found, graph_of: Callable[[str], Graph]) -> tuple[list[Drawn], str]:
+def distance_figure(found: FigureRows, graph_of: Callable[[str], Graph]) -> tuple[list[Drawn], str]:
     """Return the figure of APPNP against GCN, if there is one, and a sentence about the datasets that it lacks.
 
     Parameters
@@ -232,7 +232,7 @@ def distance_figure(found: Found, graph_of: Callable[[str], Graph]) -> tuple[lis
 
     Examples
     --------
-    >>> distance_figure(Found(), lambda name: None)
+    >>> distance_figure(FigureRows(), lambda name: None)
     ([], '')
     """
     panels: list[Distance] = []

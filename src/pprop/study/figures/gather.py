@@ -56,7 +56,7 @@ class Drawn:
 
 @final
 @dataclass(frozen=True)
-class Found:
+class FigureRows:
     """What was found for a figure.
 
     Attributes
@@ -70,7 +70,7 @@ class Found:
 
     Examples
     --------
-    >>> Found(hidden=("mine",)).note
+    >>> FigureRows(hidden=("mine",)).note
     ' Not shown, because they have no place of their own: cells of mine.'
     """
 
@@ -90,7 +90,7 @@ class Found:
         return f" Not shown, because they have no place of their own: cells of {names}." if names else ""
 
 
-def collect(experiments: Iterable[Experiment], rows_of: RowsOf, place_of: PlaceOf, splits: Splits) -> Found:
+def collect(experiments: Iterable[Experiment], rows_of: RowsOf, place_of: PlaceOf, splits: Splits) -> FigureRows:
     """Gather the rows of experiments by dataset and place; of two cells with one place, the first with rows has it.
 
     Parameters
@@ -127,10 +127,10 @@ def collect(experiments: Iterable[Experiment], rows_of: RowsOf, place_of: PlaceO
             elif owner != cell.config:
                 hidden[experiment.name] = None
     order = [*DATASETS, *sorted(set(rows) - set(DATASETS))]
-    return Found({dataset_title(name): rows[name] for name in order if name in rows}, origins, tuple(hidden))
+    return FigureRows({dataset_title(name): rows[name] for name in order if name in rows}, origins, tuple(hidden))
 
 
-def collect_accuracies(experiments: Sequence[Experiment], rows_of: RowsOf) -> Found:
+def collect_accuracies(experiments: Sequence[Experiment], rows_of: RowsOf) -> FigureRows:
     """Gather the rows of the accuracy table by dataset and model.
 
     Examples

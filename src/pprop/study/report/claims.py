@@ -56,7 +56,7 @@ class Claim:
 
 @final
 @dataclass(frozen=True)
-class Found:
+class ClaimFigure:
     """A claim with its figure; None for a claim that has no measure."""
 
     claim: Claim
@@ -66,7 +66,7 @@ class Found:
     def sentence(self) -> str:
         """The sentence with the numbers of the figure.
 
-        >>> Found(Claim("", "all", "", "holds", "It is {value}."), Figure(1.0, 0.5, 1.5, "points", "2 splits")).sentence
+        >>> ClaimFigure(Claim("", "all", "", "holds", "It is {value}."), Figure(1.0, 0.5, 1.5, "points", "2 splits")).sentence
         'It is 1.00.'
         """
         return self.claim.sentence if self.figure is None else self.claim.sentence.format(**self.figure.words)
@@ -414,7 +414,7 @@ CLAIMS: tuple[Claim, ...] = tuple(
 )
 
 
-def found(results: Results) -> list[Found]:
+def found(results: Results) -> list[ClaimFigure]:
     """Return the claims that have a figure in these results, and those that tests check; none of a user's graphs.
 
     Examples
@@ -428,17 +428,17 @@ def found(results: Results) -> list[Found]:
     """
     if not any(name in DATASETS for name in results.datasets):
         return []
-    shown: list[Found] = []
+    shown: list[ClaimFigure] = []
     for claim in CLAIMS:
         if not claim.measure:
-            shown.append(Found(claim, None))
+            shown.append(ClaimFigure(claim, None))
         elif claim.about == "all" or claim.about in results.datasets:
             figure = MEASURES[claim.measure].of(results, claim.about)
-            shown += [] if figure is None else [Found(claim, figure)]
+            shown += [] if figure is None else [ClaimFigure(claim, figure)]
     return shown
 
 
-def claims_table(claims: Iterable[Found], sentences: bool) -> Table:
+def claims_table(claims: Iterable[ClaimFigure], sentences: bool) -> Table:
     """Return the table of claims, one row for each dataset and measure.
 
     Parameters
@@ -450,7 +450,7 @@ def claims_table(claims: Iterable[Found], sentences: bool) -> Table:
 
     Examples
     --------
-    >>> one = Found(Claim("1 + 1 = 2", "all", "", "holds", "A test."), None)
+    >>> one = ClaimFigure(Claim("1 + 1 = 2", "all", "", "holds", "A test."), None)
     >>> claims_table([one], True).groups[0].rows
     (('all', '–', None, None, 'holds', 'A test.'),)
     """
@@ -466,13 +466,13 @@ def claims_table(claims: Iterable[Found], sentences: bool) -> Table:
     return made if sentences else made.without("Reading", "What it says")
 
 
-def claims_csv(claims: Iterable[Found]) -> str:
+def claims_csv(claims: Iterable[ClaimFigure]) -> str:
     """Return the figures of claims as CSV, with the digits that are printed.
 
     Examples
     --------
     >>> claim = Claim("GAT is above GCN", "citeseer", "gat_gcn", "holds", "")
-    >>> print(claims_csv([Found(claim, Figure(0.271, -0.03, 0.58, "points", "20 splits", signed=True))]), end="")
+    >>> print(claims_csv([ClaimFigure(claim, Figure(0.271, -0.03, 0.58, "points", "20 splits", signed=True))]), end="")
     said,about,measure,value,low,high,unit,n
     GAT is above GCN,citeseer,gat_gcn,+0.27,-0.03,+0.58,points,20 splits
     """
@@ -488,7 +488,7 @@ def claims_csv(claims: Iterable[Found]) -> str:
     return file.getvalue()
 
 
-def not_computed(claims: Sequence[Found]) -> list[str]:
+def not_computed(claims: Sequence[ClaimFigure]) -> list[str]:
     """Return the statements that have no figure in these results.
 
     >>> len(not_computed([])) == len({claim.said for claim in CLAIMS})
@@ -498,14 +498,14 @@ def not_computed(claims: Sequence[Found]) -> list[str]:
     return list(dict.fromkeys(claim.said for claim in CLAIMS if claim.said not in there))
 
 
-def counts(claims: Iterable[Found]) -> tuple[str, ...]:
+def counts(claims: Iterable[ClaimFigure]) -> tuple[str, ...]:
     """Return how many statements hold, by the readings: of theory and sizes, and of trained models; and which do not.
 
     What is a fact of each graph, and neither holds nor fails, is named beside the former.
 
     Examples
     --------
-    >>> one = Found(Claim("GAT is above GCN (here)", "citeseer", "gat_gcn", "does not hold", ""), None)
+    >>> one = ClaimFigure(Claim("GAT is above GCN (here)", "citeseer", "gat_gcn", "does not hold", ""), None)
     >>> for line in counts([one]):
     ...     print(line)
     Of 1 claims on trained models, 0 hold on every graph, 0 on some graphs and 1 on none; 0 cannot be compared.
@@ -539,13 +539,13 @@ def counts(claims: Iterable[Found]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def further_findings(claims: Iterable[Found]) -> str:
+def further_findings(claims: Iterable[ClaimFigure]) -> str:
     """Return the leads that the paper's text does not speak of and whose interval is above zero; empty without any.
 
     Examples
     --------
     >>> one = Claim("Other sizes", "citeseer", "gat_appnp_60", "finding", "")
-    >>> further_findings([Found(one, Figure(0.66, 0.41, 0.91, "points", "20 splits", signed=True))])
+    >>> further_findings([ClaimFigure(one, Figure(0.66, 0.41, 0.91, "points", "20 splits", signed=True))])
     'Not in the text of the paper: GAT minus APPNP, 60 labels per class, on Citeseer: +0.66 (+0.41 to +0.91) points.'
     """
     told = [

@@ -91,7 +91,7 @@ Measured: TypeAlias = Callable[[Results, str], Figure | None]
 
 @final
 @dataclass(frozen=True)
-class Measure:
+class ClaimMeasure:
     """What is measured, in words, and the function of the results and a dataset that measures it.
 
     The function returns None where rows or a graph are missing.
@@ -530,70 +530,72 @@ def _best(runs: Mapping[float, Runs]) -> Runs | None:
 
 
 # Measures that need a graph at most, and no trained model.
-OF_GRAPHS: Mapping[str, Measure] = {
-    "second_eigenvalue": Measure(
+OF_GRAPHS: Mapping[str, ClaimMeasure] = {
+    "second_eigenvalue": ClaimMeasure(
         "Second largest eigenvalue of Â (the smallest to the largest)", _of_graph(_second_eigenvalue)
     ),
-    "steps_to_forget": Measure(
+    "steps_to_forget": ClaimMeasure(
         "Steps until walks without teleport from five nodes differ by less than 1 %", _of_graph(_steps_to_forget)
     ),
-    "convergence": Measure("Steps to a relative error of 1e−4: α = 0.05 over α = 0.5", _of_graph(_convergence)),
-    "hidden_units": Measure("Hidden units of N-GCN over those of GCN, GAT and PPNP", _hidden_units),
-    "gcn_parameters": Measure("Parameters of GCN over APPNP's", _of_graph(_parameter_ratio("GCN"))),
-    "parameters": Measure(
+    "convergence": ClaimMeasure("Steps to a relative error of 1e−4: α = 0.05 over α = 0.5", _of_graph(_convergence)),
+    "hidden_units": ClaimMeasure("Hidden units of N-GCN over those of GCN, GAT and PPNP", _hidden_units),
+    "gcn_parameters": ClaimMeasure("Parameters of GCN over APPNP's", _of_graph(_parameter_ratio("GCN"))),
+    "parameters": ClaimMeasure(
         "Parameters of GCN, GAT, JK and N-GCN over APPNP's: the smallest (and the range)",
         _of_graph(_parameter_ratio("GCN", "GAT", "JK", "N-GCN")),
     ),
-    "farthest": Measure(
+    "farthest": ClaimMeasure(
         "Largest distance of a node to the training set: mean over splits (and the range)", _of_graph(_farthest)
     ),
 }
 
 # Measures of the rows of a study.
-OF_ROWS: Mapping[str, Measure] = {
-    "ppnp_nearest": Measure("PPNP minus the nearest baseline", _nearest("PPNP")),
-    "appnp_nearest": Measure("APPNP minus the nearest baseline", _nearest("APPNP")),
-    "ppnp_nearest_200": Measure("PPNP minus the nearest baseline, more splits", _nearest("PPNP", many=True)),
-    "appnp_nearest_200": Measure("APPNP minus the nearest baseline, more splits", _nearest("APPNP", many=True)),
-    "ngcn_gcn": Measure("N-GCN minus GCN", _minus("N-GCN", "GCN")),
-    "gat_gcn": Measure("GAT minus GCN", _minus("GAT", "GCN")),
-    "jk_gcn": Measure("JK minus GCN", _minus("JK", "GCN")),
-    "gcn_over_two": Measure("GCN's second largest lead over N-GCN, GAT, JK and Bt. FP", _gcn_over_two),
-    "gcn_vanilla": Measure("GCN minus V. GCN", _minus("GCN", "V. GCN")),
-    "steadiness": Measure(
+OF_ROWS: Mapping[str, ClaimMeasure] = {
+    "ppnp_nearest": ClaimMeasure("PPNP minus the nearest baseline", _nearest("PPNP")),
+    "appnp_nearest": ClaimMeasure("APPNP minus the nearest baseline", _nearest("APPNP")),
+    "ppnp_nearest_200": ClaimMeasure("PPNP minus the nearest baseline, more splits", _nearest("PPNP", many=True)),
+    "appnp_nearest_200": ClaimMeasure("APPNP minus the nearest baseline, more splits", _nearest("APPNP", many=True)),
+    "ngcn_gcn": ClaimMeasure("N-GCN minus GCN", _minus("N-GCN", "GCN")),
+    "gat_gcn": ClaimMeasure("GAT minus GCN", _minus("GAT", "GCN")),
+    "jk_gcn": ClaimMeasure("JK minus GCN", _minus("JK", "GCN")),
+    "gcn_over_two": ClaimMeasure("GCN's second largest lead over N-GCN, GAT, JK and Bt. FP", _gcn_over_two),
+    "gcn_vanilla": ClaimMeasure("GCN minus V. GCN", _minus("GCN", "V. GCN")),
+    "steadiness": ClaimMeasure(
         "Largest standard deviation of PPNP, APPNP and GAT minus the median of V. GCN, GCN, N-GCN and JK", _steadiness
     ),
-    "appnp_ppnp": Measure("APPNP (K = 10) minus PPNP, test accuracy", _minus("APPNP", "PPNP")),
-    "ppnp_appnp": Measure("PPNP minus APPNP, where the paper ran out of memory", _minus("PPNP", "APPNP")),
-    "ppnp_f1": Measure("PPNP minus the best other model of the paper", _f1_of_ppnp),
-    "appnp_gcn_time": Measure("Time per epoch: APPNP over GCN", _time_ratio("APPNP", "GCN")),
-    "gat_appnp_time": Measure("Time per epoch: GAT over APPNP", _time_ratio("GAT", "APPNP")),
-    "growth": Measure("Growth of the time per epoch from the fastest to the slowest graph: APPNP over GCN", _growth),
-    "skipping": Measure("Seconds of a training: without propagation over with it", _skipping),
-    "ppnp_alpha": Measure("PPNP: best α in [0.05, 0.2] minus best α outside", _best_alpha("PPNP")),
-    "appnp_alpha": Measure("APPNP: best α in [0.05, 0.2] minus best α outside", _best_alpha("APPNP")),
-    "no_teleport": Measure("α = 0: K = 100 minus the best K", _no_teleport),
-    "steps_1_100": Measure("α = 0.1: K = 100 minus K = 1", _steps(0.1, 1, 100)),
-    "steps_10_100": Measure("α = 0.1: K = 100 minus K = 10", _steps(0.1, 10, 100)),
-    "steps_2_10": Measure("α = 0.1: K = 10 minus K = 2", _steps(0.1, 2, 10)),
-    "steps_1_100_alpha_02": Measure("α = 0.2: K = 100 minus K = 1", _steps(0.2, 1, 100)),
-    "steps_10_100_alpha_02": Measure("α = 0.2: K = 100 minus K = 10", _steps(0.2, 10, 100)),
-    "ppnp_labels": Measure(
+    "appnp_ppnp": ClaimMeasure("APPNP (K = 10) minus PPNP, test accuracy", _minus("APPNP", "PPNP")),
+    "ppnp_appnp": ClaimMeasure("PPNP minus APPNP, where the paper ran out of memory", _minus("PPNP", "APPNP")),
+    "ppnp_f1": ClaimMeasure("PPNP minus the best other model of the paper", _f1_of_ppnp),
+    "appnp_gcn_time": ClaimMeasure("Time per epoch: APPNP over GCN", _time_ratio("APPNP", "GCN")),
+    "gat_appnp_time": ClaimMeasure("Time per epoch: GAT over APPNP", _time_ratio("GAT", "APPNP")),
+    "growth": ClaimMeasure(
+        "Growth of the time per epoch from the fastest to the slowest graph: APPNP over GCN", _growth
+    ),
+    "skipping": ClaimMeasure("Seconds of a training: without propagation over with it", _skipping),
+    "ppnp_alpha": ClaimMeasure("PPNP: best α in [0.05, 0.2] minus best α outside", _best_alpha("PPNP")),
+    "appnp_alpha": ClaimMeasure("APPNP: best α in [0.05, 0.2] minus best α outside", _best_alpha("APPNP")),
+    "no_teleport": ClaimMeasure("α = 0: K = 100 minus the best K", _no_teleport),
+    "steps_1_100": ClaimMeasure("α = 0.1: K = 100 minus K = 1", _steps(0.1, 1, 100)),
+    "steps_10_100": ClaimMeasure("α = 0.1: K = 100 minus K = 10", _steps(0.1, 10, 100)),
+    "steps_2_10": ClaimMeasure("α = 0.1: K = 10 minus K = 2", _steps(0.1, 2, 10)),
+    "steps_1_100_alpha_02": ClaimMeasure("α = 0.2: K = 100 minus K = 1", _steps(0.2, 1, 100)),
+    "steps_10_100_alpha_02": ClaimMeasure("α = 0.2: K = 100 minus K = 10", _steps(0.2, 10, 100)),
+    "ppnp_labels": ClaimMeasure(
         "PPNP minus the best baseline (without Bt. FP), from 1 to 20 labels per class", _slope_over_labels("PPNP")
     ),
-    "appnp_labels": Measure(
+    "appnp_labels": ClaimMeasure(
         "APPNP minus the best baseline (without Bt. FP), from 1 to 20 labels per class", _slope_over_labels("APPNP")
     ),
-    "gat_appnp_60": Measure("GAT minus APPNP, 60 labels per class", _with_labels("GAT", "APPNP", 60)),
-    "ppnp_appnp_1": Measure("PPNP minus APPNP, 1 label per class", _with_labels("PPNP", "APPNP", 1)),
-    "ppnp_appnp_2": Measure("PPNP minus APPNP, 2 labels per class", _with_labels("PPNP", "APPNP", 2)),
-    "per_hop": Measure("APPNP minus GCN: slope of the weighted line through all distances", _per_hop),
-    "far_near": Measure("APPNP minus GCN: nodes at 4 or more hops minus nodes at 1 or 2 hops", _far_minus_near),
-    "deeper": Measure("The best network of 3 to 5 layers minus two layers", _deeper),
-    "full": Measure("Propagation in training and inference minus the best other way", _way_minus("both")),
-    "inference_never": Measure("Inference alone minus never", _way_minus("inference", "never")),
-    "training_never": Measure("Training alone minus never", _way_minus("training", "never")),
-    "inference_both": Measure("Inference alone minus training and inference", _way_minus("inference", "both")),
+    "gat_appnp_60": ClaimMeasure("GAT minus APPNP, 60 labels per class", _with_labels("GAT", "APPNP", 60)),
+    "ppnp_appnp_1": ClaimMeasure("PPNP minus APPNP, 1 label per class", _with_labels("PPNP", "APPNP", 1)),
+    "ppnp_appnp_2": ClaimMeasure("PPNP minus APPNP, 2 labels per class", _with_labels("PPNP", "APPNP", 2)),
+    "per_hop": ClaimMeasure("APPNP minus GCN: slope of the weighted line through all distances", _per_hop),
+    "far_near": ClaimMeasure("APPNP minus GCN: nodes at 4 or more hops minus nodes at 1 or 2 hops", _far_minus_near),
+    "deeper": ClaimMeasure("The best network of 3 to 5 layers minus two layers", _deeper),
+    "full": ClaimMeasure("Propagation in training and inference minus the best other way", _way_minus("both")),
+    "inference_never": ClaimMeasure("Inference alone minus never", _way_minus("inference", "never")),
+    "training_never": ClaimMeasure("Training alone minus never", _way_minus("training", "never")),
+    "inference_both": ClaimMeasure("Inference alone minus training and inference", _way_minus("inference", "both")),
 }
 
-MEASURES: Mapping[str, Measure] = {**OF_GRAPHS, **OF_ROWS}
+MEASURES: Mapping[str, ClaimMeasure] = {**OF_GRAPHS, **OF_ROWS}

@@ -88,7 +88,7 @@ class Columns:
 
 @final
 @dataclass(frozen=True)
-class Batch:
+class MiniBatch:
     """Some labelled nodes, ready for the network.
 
     Attributes
@@ -147,7 +147,7 @@ class Batches:
         self.parts = [nodes.keep(slice(0, 1)).take(part) for part in torch.tensor_split(real, count)]
         self.shares = torch.stack([part.sizes for part in self.parts]).double().flatten().cpu()
         self.shares /= self.shares.sum()
-        self._held: dict[int, Batch] | None = {} if hold else None
+        self._held: dict[int, MiniBatch] | None = {} if hold else None
 
     def __len__(self) -> int:
         return len(self.parts)
@@ -158,13 +158,13 @@ class Batches:
             return [0]
         return [int(at) for at in random_order(self._seed, len(self.parts), epoch + 1)]
 
-    def bound(self, at: int) -> Batch:
+    def bound(self, at: int) -> MiniBatch:
         """Return a batch bound to the backend."""
         if self._held is not None and at in self._held:
             return self._held[at]
         members, rows = self._neighbourhoods.of(self.parts[at].nodes[0].cpu().numpy())
         local = self._columns.features(self._features, members)
-        made = Batch(self._kernels.features(local), self._kernels.features(rows))
+        made = MiniBatch(self._kernels.features(local), self._kernels.features(rows))
         if self._held is not None:
             self._held[at] = made
         return made

@@ -22,7 +22,7 @@ from pprop.kernels.trainer import FeatureMatrix, LabelledNodes, PropagateRows, T
 from pprop.models import Model
 from pprop.models.network import FeatureNetwork, RunsNetwork
 from pprop.training.adam import Adam, Weights
-from pprop.training.minibatch.batches import Batch, Batches, Columns
+from pprop.training.minibatch.batches import Batches, Columns, MiniBatch
 from pprop.training.minibatch.neighbourhoods import Neighbourhoods
 from pprop.training.task import Task
 
@@ -60,7 +60,7 @@ class BatchLoss:
     def gradients(
         self,
         weights: Weights,
-        batch: Batch,
+        batch: MiniBatch,
         nodes: LabelledNodes,
         draws: tuple[Draw | None, Draw | None] = (None, None),
     ) -> tuple[Tensor, Weights]:
@@ -70,13 +70,13 @@ class BatchLoss:
         loss, _, gradient = self._kernels.cross_entropy(Z, nodes.labels, nodes.weights)
         return loss, network.backward(batch.rows.adjoint(gradient, draws[1]))
 
-    def right(self, weights: Weights, batch: Batch, nodes: LabelledNodes) -> tuple[Tensor, Tensor]:
+    def right(self, weights: Weights, batch: MiniBatch, nodes: LabelledNodes) -> tuple[Tensor, Tensor]:
         """Return the mean cross entropy of a batch without dropout, (1,), and the weight of right answers, (1,)."""
         Z = batch.rows.forward(self._bound(weights, batch).forward(None), None)
         loss, right, _ = self._kernels.cross_entropy(Z, nodes.labels, nodes.weights)
         return loss, right
 
-    def _bound(self, weights: Weights, batch: Batch) -> RunsNetwork:
+    def _bound(self, weights: Weights, batch: MiniBatch) -> RunsNetwork:
         return RunsNetwork(self._kernels, batch.first, weights, bias=self._network.bias)
 
 
