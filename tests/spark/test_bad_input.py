@@ -36,7 +36,9 @@ def pack(edges: Any, place: Path, **how: Any) -> Any:
 
 def test_wrong_edges(tables: Tables, tmp_path: Path) -> None:
     edges = tables.edges
-    with pytest.raises(InputError, match="no column 'from', which 'source' names"):
+    with pytest.raises(
+        InputError, match=r"^The table of edges has no column 'from'\. Its columns: source, target, weight\."
+    ):
         pack(edges, tmp_path, source="from")
     with pytest.raises(InputError, match="3 edges of 200 lack a source or a target"):
         pack(_with_nulls(edges, 3), tmp_path)

@@ -109,8 +109,19 @@ def test_a_verb_replaces_nothing_and_names_what_is_wrong(
     tables: dict[str, Any], capfd: pytest.CaptureFixture[str]
 ) -> None:
     Path("spread").mkdir()
-    assert spark_verb("propagate", "edges.parquet", "scores.parquet", "--out", "spread") == 2
-    assert "is there already" in capfd.readouterr().err
+    assert spark_verb("propagate", "edges.parquet", "scores.parquet", "--out", "spread") == 4
+    assert "is already there" in capfd.readouterr().err
     assert spark_verb("propagate", "edges.parquet", "scores.parquet", "--out", "other") != 0
     assert "'source'" in capfd.readouterr().err
+    assert not Path("other").exists()
+
+
+def test_columns_that_several_tables_lack_are_named_together_with_the_likely_ends(
+    tables: dict[str, Any], capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert spark_verb("propagate", "edges.parquet", "scores.parquet", "--columns", "a,c", "--out", "other") == 3
+    told = capfd.readouterr().err
+    assert "The table of edges has no columns 'source' and 'target'. Its columns: from, to. " in told
+    assert "Name them: --source from --target to" in told
+    assert "The table of predictions has no column 'c'. Its columns: id, a, b." in told
     assert not Path("other").exists()

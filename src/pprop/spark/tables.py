@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any, cast, final
 
-from pprop._errors import FormatError, InputError
+from pprop._errors import ColumnError, FormatError, InputError, Remedy, Where
 from pprop._validate import counted, describe, listed, nearest, reject
+from pprop.graph.tables.likely import likely_ends
 from pprop.spark.foreign import Column, DataFrame, SparkSession, sql_functions
 
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
@@ -32,18 +33,25 @@ def read_frame(spark: SparkSession, table: Any, parameter: str, function: str) -
         return spark.read.parquet(path)
     except AnalysisException as error:
         why = "there is no such path" if "PATH_NOT_FOUND" in str(error) else "it holds no Parquet files"
-        raise FormatError(f"{parameter!r} of {function} cannot be read from {path!r}: {why}.") from error
+        raise FormatError(f"The table of {parameter} cannot be read from {path!r}: {why}.") from error
 
 
 def check_columns(frame: DataFrame, columns: dict[str, str | None], parameter: str, function: str) -> None:
-    """Refuse a table that lacks one of the columns, given by the argument that names each."""
-    for argument, column in columns.items():
-        if column is not None and column not in frame.columns:
-            near = nearest(column, frame.columns)
-            raise InputError(
-                f"{parameter!r} of {function} has no column {column!r}, which {argument!r} names. It has "
-                f"{listed(frame.columns)}.{near}"
-            )
+    """Refuse a table that lacks one of the columns, given by the argument that names each; the error has all of them."""
+    missing = {name: column for name, column in columns.items() if column is not None and column not in frame.columns}
+    if missing:
+        named = [column for name, column in missing.items() if column != name]  # not the name that is the default
+        remedies = [Remedy(hint) for hint in dict.fromkeys(nearest(one, frame.columns) for one in named) if hint]
+        likely = {} if named else {name: one for name, one in likely_ends(frame.columns).items() if name in missing}
+        remedies += [Remedy(settings=likely)] if likely else []
+        raise ColumnError(
+            missing=missing,
+            columns=frame.columns,
+            parameter=next(iter(missing)),
+            function=function,
+            where=Where(f"the table of {parameter}"),
+            remedies=remedies,
+        )
 
 
 def id_type(frame: DataFrame, column: str, parameter: str, function: str) -> str:
