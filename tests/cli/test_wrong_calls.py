@@ -10,6 +10,7 @@ import pytest
 from tests.cli.conftest import Command
 from typer.main import get_command
 
+from pprop._errors import InputError
 from pprop.cli import verbs
 from pprop.cli.app import app
 
@@ -69,6 +70,57 @@ def test_a_wrong_value_beside_an_unknown_option_is_refused_in_plain_words(
         assert f"  {option} must be " in answer.err
         assert f"Got '{WRONG}'." in answer.err
     assert list(tmp_path.iterdir()) == []
+
+
+EDGES = "source,target,w\nann,bob,1\nbob,cem,2\ncem,ann,1\n"
+NODES = "id,team,age\nann,red,31\nbob,blue,27\ncem,red,45\n"
+GIVEN = {
+    "GRAPH": "edges.csv",
+    "PATH": "edges.csv",
+    "EDGES...": "edges.csv",
+    "PREDICTIONS": "nodes.csv",
+    "NODE...": "ann",
+}
+OF_TABLES = ("--nodes", "nodes.csv", "--label-column", "team")
+BAD = (WRONG, "", "-1", "nan", "1e999")
+
+
+@pytest.fixture
+def no_work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Sound tables, and commands that end where their work would begin."""
+
+    def end(*arguments: object, **more: object) -> None:
+        raise InputError("The work begins.")
+
+    for name, text in (("edges.csv", EDGES), ("nodes.csv", NODES)):
+        (tmp_path / name).write_text(text)
+    for place in ("graphs.GraphInput.read", "demo.example_input", "serve.example_input", "data.where"):
+        monkeypatch.setattr(f"pprop.cli.{place}", end)
+    monkeypatch.setattr("pprop.graph.building.build.build_graph", end)
+    monkeypatch.setattr("pprop.study.run.runner.run_study", end)
+
+
+@pytest.mark.parametrize("bad", BAD)
+@pytest.mark.parametrize(("name", "option"), VALUES)
+def test_no_word_of_a_library_is_in_the_answer_to_a_bad_value_alone(
+    pprop_here: Command, no_work: None, name: str, option: str, bad: str
+):
+    command = COMMANDS[name]
+    known = {each.opts[0] for each in options(command)}
+    words = name.split()
+    for each in command.params:
+        if each.param_type_name == "argument" and (each.required or name == "explore"):
+            words.append(GIVEN.get(each.metavar, NO_FILE))
+        elif each.required and each.opts[0] != option:
+            words += [each.opts[0], "out"]
+    for one, value in zip(OF_TABLES[::2], OF_TABLES[1::2], strict=True):
+        if one in known and one != option and name not in ("predict", "study run") and "spark" not in name:
+            words += [one, value]
+    answer = pprop_here(*words, f"{option}={bad}")
+    assert answer.code in (2, 3, 4), answer.err
+    said = answer.out + answer.err
+    assert FOREIGN.search(said) is None, said
+    assert "pprop." not in said.replace("docs.pprop", ""), said
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -284,6 +336,11 @@ EVERYTHING = {
         "--out must be a folder, and 'calls.csv' is a file.",
         "There is no file or folder 'nonodes'.",
         "There is no file or folder 'noedges'.",
+    ],
+    "spark ppr calls.csv nonodes --out people.csv": [
+        "pprop spark reads Parquet, and 'calls.csv' is a text file. 'pprop build', 'pprop propagate' and 'pprop train' read text.",
+        "'people.csv' is already there. Choose another --out, or add --force to replace it.",
+        "There is no file or folder 'nonodes'.",
     ],
     "spark pack noedges --nodes nonodes --out calls.csv": [
         "--out must be a folder, and 'calls.csv' is a file.",

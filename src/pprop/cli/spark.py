@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 import typer
 
+from pprop._errors import InputError
 from pprop.cli.errors import Checks, UsageError
 from pprop.cli.models import check_model
 from pprop.cli.output import Session, check_folder
@@ -68,7 +69,12 @@ class Cluster(Options):
         Paths that only a cluster knows, and the columns that options name, are looked at when Spark runs. It is not started
         for a call that is wrong already.
         """
+        from pprop.spark.tables import TEXT
+
         for path, _ in tables.values():
+            if path.lower().endswith(TEXT):
+                other = "'pprop build', 'pprop propagate' and 'pprop train' read text"
+                checks.add(InputError(f"pprop spark reads Parquet, and {path!r} is a text file. {other}."))
             if self._is_local(path) and not Path(path).exists():
                 checks.add(FileNotFoundError(f"There is no file or folder {path!r}."))
         checks.settle()

@@ -15,6 +15,8 @@ from pprop.spark.foreign import Column, DataFrame, SparkSession, sql_functions
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _NUMBERS = (*_WHOLE, "float", "double")
 
+TEXT = (".csv", ".tsv", ".csv.gz", ".txt")  # suffixes of tables that are no Parquet
+
 
 def read_frame(spark: SparkSession, table: Any, parameter: str, function: str) -> DataFrame:
     """Return a data frame: the one given, or that of a Parquet path."""
@@ -26,7 +28,7 @@ def read_frame(spark: SparkSession, table: Any, parameter: str, function: str) -
     if not isinstance(table, str | PathLike):
         reject(parameter, function, "a DataFrame of Spark or a Parquet path", describe(table))
     path = str(cast("str", table))
-    if path.lower().endswith((".csv", ".tsv", ".csv.gz", ".txt")):
+    if path.lower().endswith(TEXT):
         remedy = f"Read it with spark.read.csv({path!r}, header=True) and cast its columns."
         reject(parameter, function, "a DataFrame of Spark or a Parquet path", repr(path), remedy=remedy)
     try:
