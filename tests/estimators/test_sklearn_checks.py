@@ -23,8 +23,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
+import pprop.estimators.node
 import pprop.estimators.reading
-import pprop.estimators.scores
 from pprop import (
     APPNPClassifier,
     APPNPClassifierCV,
@@ -249,7 +249,7 @@ def run(kind: type, key: str, monkeypatch: pytest.MonkeyPatch) -> BaseException 
         monkeypatch.setattr(estimator_checks, "assert_allclose_dense_sparse", close)
     monkeypatch.setattr(estimator_checks, "_enforce_estimator_tags_X", adapt)
     if name in AT_THE_BORDER:
-        for module in (pprop.estimators.scores, pprop.estimators.reading):
+        for module in (pprop.estimators.node, pprop.estimators.reading):
             monkeypatch.setattr(module, "node_positions", enter)
     epochs = 60 if name in WITH_CLASS_WEIGHTS else 12 if name in NEEDS_LEARNING else 2
     for _ in range(6):

@@ -240,7 +240,7 @@ def test_a_network_with_biases_is_explained_and_lives(graph: Graph, nodes: Nodes
 def test_only_an_early_stopping_that_never_came_warns(
     graph: Graph, nodes: Nodes, animals: NDArray[np.str_], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pprop.estimators.options.MAX_EPOCHS", MAX_EPOCHS.but(5))
+    monkeypatch.setattr("pprop.estimators.node.MAX_EPOCHS", MAX_EPOCHS.but(5))
     quick: dict[str, Any] = QUICK | {"max_epochs": 5}
     shorter: dict[str, Any] = QUICK | {"max_epochs": 4}
     with pytest.warns(ConvergenceWarning, match="Training made all 5 epochs"):

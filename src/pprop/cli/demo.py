@@ -61,7 +61,7 @@ def demo(
     session.checks.settle()
     begin, can_draw = time.perf_counter(), find_spec("matplotlib") is not None
 
-    from pprop.estimators.options import uses_bias
+    from pprop.estimators.node import uses_bias
     from pprop.models import APPNP, MLP
     from pprop.training import Stopping, run_seed, train
 

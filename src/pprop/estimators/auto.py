@@ -18,10 +18,8 @@ from pprop._validate import warn
 from pprop.estimators.appnp import APPNPClassifier, MLPNodeClassifier
 from pprop.estimators.ensemble import APPNPEnsembleClassifier
 from pprop.estimators.fitted import Fitted, check_same_graph
-from pprop.estimators.fitting import NodeFit
 from pprop.estimators.label_propagation import LabelPropagationClassifier
-from pprop.estimators.learning import TrainedClassifier
-from pprop.estimators.node import NodeClassifier
+from pprop.estimators.node import NodeClassifier, TrainedClassifier
 from pprop.estimators.parameters import GRAPH, RANDOM_STATE, parameters
 from pprop.estimators.reading import Given, class_weights, known_labels, seed_of
 from pprop.estimators.targets import Classes, hold_out
@@ -44,7 +42,7 @@ CANDIDATES: Mapping[str, tuple[type[NodeClassifier], Mapping[str, Any]]] = Mappi
 
 @final
 @parameters
-class AutoClassifier(NodeFit):
+class AutoClassifier(NodeClassifier):
     """Tries four classifiers on the labels of `fit`, keeps the one that does best on some of them, and fits it to all.
 
     The four are, the simplest first: ``"label_propagation"`` (`LabelPropagationClassifier`), which reads no features;
@@ -151,7 +149,7 @@ class AutoClassifier(NodeFit):
         self.chosen_ = max(self.scores_, key=lambda kind: self.scores_[kind]) if found else kinds[0]
         self.best_ = best = fitted(self.chosen_, np.ones(len(nodes), dtype=np.bool_))
         best.fitted_ = replace(best.fitted_, unlabelled=given.unlabelled, missing_labels=given.missing_labels)
-        return best.fitted_
+        return replace(best.fitted_, record=None, history=None)  # `best_` has those of its own training
 
     def save(self, path: str | PathLike[str], **options: Any) -> None:
         """Write the chosen classifier to a folder, with the options of its own `save`; `pprop.load` returns that one."""

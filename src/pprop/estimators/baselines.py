@@ -12,10 +12,10 @@ import numpy as np
 from pprop import settings
 from pprop._compiling import compiling
 from pprop._validate import reject
-from pprop.estimators.fitted import AnyModel, Learned, TrainingRecord
-from pprop.estimators.learning import LearningClassifier, TrainedClassifier
+from pprop.estimators.fitted import AnyModel, Fitted, Learned, TrainingRecord
+from pprop.estimators.node import NodeClassifier, TrainedClassifier
 from pprop.estimators.parameters import GRAPH, RANDOM_STATE, parameters
-from pprop.estimators.reading import FitData
+from pprop.estimators.reading import FitData, Given
 from pprop.graph import Graph
 from pprop.models import GAT, GCN, JK, NGCN
 from pprop.models.feature_propagation import BootstrappedFP, Diffused, diffused_features
@@ -193,7 +193,7 @@ class JKClassifier(TrainedClassifier):
 
 @final
 @parameters
-class BootstrappedFPClassifier(LearningClassifier):
+class BootstrappedFPClassifier(NodeClassifier):
     """Bootstrapped feature propagation: diffuse the features, then let logistic regression label ever more nodes.
 
         F <- (1 - alpha) M F + alpha X,   K times from F = X
@@ -262,6 +262,9 @@ class BootstrappedFPClassifier(LearningClassifier):
     stopping: float | None = settings.OPTIONAL_STOPPING.field()
     random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
     verbose: int = settings.VERBOSE.field()
+
+    def _fit(self, given: Given, values: dict[str, Any]) -> Fitted:
+        return self._learned(given, values, self._learn)
 
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
         assert isinstance(model, BootstrappedFP)

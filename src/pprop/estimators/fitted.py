@@ -464,136 +464,15 @@ def checked_extras(name: str, model: AnyModel, extras: Weights, nodes: NDArray[n
     return extras
 
 
-class FittedScores:
-    """The attributes of every fitted classifier of nodes: parts of what the fit left behind, `fitted_`."""
-
-    graph: Graph
-    fitted_: Fitted
-
-    @property
-    def graph_(self) -> Graph:
-        """The graph of the fit."""
-        return self.fitted_.graph
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The labels seen in `fit`, sorted, shape (c,)."""
-        return self.fitted_.target.names
-
-    @property
-    def n_features_in_(self) -> int:
-        """1: a sample is one number, its position."""
-        return len([self.fitted_])
-
-    @property
-    def logits_(self) -> NDArray[Any]:
-        """The logits of all nodes, shape (n, c)."""
-        return self.fitted_.outputs
-
-    @property
-    def alpha_(self) -> float | None:
-        """The teleport probability that was used."""
-        return self.fitted_.alpha
-
-    @property
-    def known_nodes_(self) -> NDArray[np.int64]:
-        """The nodes whose labels were given, each once."""
-        return self.fitted_.known_nodes
-
-    @property
-    def known_labels_(self) -> NDArray[Any]:
-        """Their labels."""
-        return self.fitted_.known_labels
-
-    @property
-    def n_unlabelled_(self) -> int:
-        """Nodes given to `fit` that were left out, since their label is unknown."""
-        return _there(self.fitted_.unlabelled, "n_unlabelled_", self)
-
-    @property
-    def missing_labels_(self) -> tuple[str, ...]:
-        """What stands for an unknown label."""
-        return self.fitted_.missing_labels
-
-
-class FittedModel(FittedScores):
-    """The attributes of a fitted classifier with a model of its own, which can be saved."""
-
-    @property
-    def model_(self) -> AnyModel:
-        """The network and its propagation."""
-        return cast("AnyModel", self.fitted_.model)
-
-    @property
-    def weights_(self) -> Weights:
-        """The kept weights by name."""
-        return self.fitted_.weights
-
-    @property
-    def scaling_(self) -> Scaling | None:
-        """How the features were scaled."""
-        return self.fitted_.scaling
-
-    @property
-    def settings_(self) -> dict[str, Any]:
-        """The parameters as they were in `fit`, without graph and predictor."""
-        return self.fitted_.settings
-
-    @property
-    def record_(self) -> TrainingRecord:
-        """How the training went."""
-        return _there(self.fitted_.record, "record_", self)
-
-    @property
-    def history_(self) -> History:
-        """The curves of the training."""
-        return _there(self.fitted_.history, "history_", self)
-
-    @property
-    def n_iter_(self) -> int:
-        """Epochs made."""
-        return self.record_.epochs
-
-    @property
-    def train_nodes_(self) -> NDArray[np.int64]:
-        """The nodes that trained."""
-        return _there(self.fitted_.split, "train_nodes_", self).train
-
-    @property
-    def stopping_nodes_(self) -> NDArray[np.int64]:
-        """The nodes that early stopping watched."""
-        return _there(self.fitted_.split, "stopping_nodes_", self).stopping
-
-    @property
-    def accuracy_(self) -> float | None:
-        """Accuracy on test nodes, where it is known."""
-        return self.fitted_.accuracy
-
-    @property
-    def test_nodes_(self) -> int | None:
-        """On how many nodes it was measured."""
-        return self.fitted_.test_nodes
-
-    @property
-    def source_(self) -> GraphSource | None:
-        """Where the graph can be read again."""
-        return self.fitted_.source
-
-    @property
-    def graph_changed_(self) -> bool:
-        """Whether the graph is another one than that of the training."""
-        return self.fitted_.graph_changed
-
-
-def choice_of(model: FittedScores) -> Choice:
+def choice_of(model: HasFitted) -> Choice:
     """Return how a fit chose its teleport probability; a model that was loaded does not say it."""
-    return _there(model.fitted_.choice, "alphas_, which are not saved", model)
+    return there(model.fitted_.choice, "alphas_, which are not saved", model)
 
 
 Part = TypeVar("Part")
 
 
-def _there(part: Part | None, name: str, owner: object) -> Part:
+def there(part: Part | None, name: str, owner: object) -> Part:
     """Return a part of what a fit left behind; not every fit leaves every one."""
     if part is None:
         raise AttributeError(f"this {type(owner).__name__} has no {name}")

@@ -16,9 +16,8 @@ from pprop._validate import describe, reject
 from pprop.estimators.decomposed import EXPECTED, decompose
 from pprop.estimators.explanation import agreed
 from pprop.estimators.fitted import Spread, check_same_graph
-from pprop.estimators.node import NodeClassifier
+from pprop.estimators.node import NodeClassifier, NodeEstimator
 from pprop.estimators.propagated import PropagatedClassifier, outputs
-from pprop.estimators.scores import NodeScores
 from pprop.graph import Graph
 from pprop.graph.attributes import Features
 from pprop.models import FeatureNetwork, Model
@@ -102,7 +101,7 @@ def live(
     for name, value in fixed.items():
         if value is not None:
             reject(name, "live", "None with a fitted model, which has its own", describe(value))
-    if isinstance(model, NodeScores):
+    if isinstance(model, NodeEstimator):
         if not hasattr(model, "logits_"):
             reject("model", "live", EXPECTED["live"], f"a {type(model).__name__} that is not fitted")
         check_same_graph(model)

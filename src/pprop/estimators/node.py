@@ -1,33 +1,272 @@
-"""What all classifiers share: nodes as samples, predicting, saving, other graphs."""
+"""Estimators whose samples are the nodes of one graph: predicting, fitting, saving, moving to another graph."""
 
 from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any, ClassVar, Self, cast
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from pprop._errors import InputError
 from pprop._validate import describe, name_methods, reject, warn
+from pprop.estimators.explanation import explain
 from pprop.estimators.features import TrainedFeatures, check_shape, feature_shape
 from pprop.estimators.fitted import (
     AnyModel,
-    FittedModel,
-    FittedScores,
+    Fitted,
+    Learned,
+    TrainingRecord,
+    Weights,
     check_same_graph,
+    there,
 )
-from pprop.estimators.fitting import NodeFit
+from pprop.estimators.reading import (
+    FitData,
+    Given,
+    StoppingNodes,
+    check_sample_weight,
+    check_some,
+    node_positions,
+    read_labelled,
+    seed_of,
+)
 from pprop.estimators.saving import save_model
-from pprop.estimators.scores import NodeScores
 from pprop.estimators.source import GraphSource
-from pprop.graph import Graph
+from pprop.estimators.targets import LabelsLike, check_same_kind
+from pprop.graph import Graph, Scaling
 from pprop.graph.features.recipe import Recipe
+from pprop.graph.labels import MISSING_LABELS
+from pprop.models import Architecture, Model
+from pprop.settings import ALPHA, MAX_EPOCHS, OPTIONAL_STOPPING, check_fields
+from pprop.training import History, Stopping, Trained, train
+from pprop.training.train import TrainOptions
 
 
-class NodeClassifier(FittedModel, NodeFit):
-    """A classifier whose samples are the nodes of one graph."""
+class NodeEstimator(BaseEstimator, ABC):
+    """An estimator whose samples are the nodes of one graph.
+
+    `fit` leaves one object behind, `fitted_`, which `predict` and `explain` read, and of which the attributes are parts.
+    The target of the fit says what the outputs of a node stand for, and how good they are.
+    """
+
+    graph: Graph
+    fitted_: Fitted
+
+    explain = explain
+
+    def predict(self, X: ArrayLike | None = None, *, ids: ArrayLike | None = None) -> NDArray[Any]:
+        """Return the classes of nodes, shape (m,).
+
+        Parameters
+        ----------
+        X
+            Nodes: positions, a mask or ids that are text, as in `fit`. None: all of them.
+        ids
+            In place of X: ids, integers or text.
+        """
+        outputs = self._outputs(X, "predict", ids)
+        return self.fitted_.target.predictions(outputs)
+
+    def _check_graph(self) -> Graph:
+        if not isinstance(self.graph, Graph):
+            reject("graph", type(self).__name__, "a Graph", describe(self.graph))
+        return self.graph
+
+    def _checked(self) -> dict[str, Any]:
+        """Return all settings in their canonical form; an alpha of None becomes the graph's."""
+        values = check_fields(self, type(self).__name__, skip=("stopping",))
+        if "alpha" in values and values["alpha"] is None:
+            values["alpha"] = recommended_alpha(self.graph)
+        return values
+
+    def _outputs(self, X: object, function: str, ids: object = None) -> NDArray[Any]:
+        check_is_fitted(self)
+        check_same_graph(self)
+        return self.fitted_.outputs[node_positions(X, "X", function, self.fitted_.graph, ids=ids)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = cast("Any", super().__sklearn_tags__())
+        tags.input_tags.one_d_array = True
+        tags.input_tags.positive_only = True
+        return tags
+
+    @property
+    def graph_(self) -> Graph:
+        """The graph of the fit."""
+        return self.fitted_.graph
+
+    @property
+    def n_features_in_(self) -> int:
+        """1: a sample is one number, its position."""
+        return len([self.fitted_])
+
+    @property
+    def alpha_(self) -> float | None:
+        """The teleport probability that was used."""
+        return self.fitted_.alpha
+
+    @property
+    def known_nodes_(self) -> NDArray[np.int64]:
+        """The nodes whose labels were given, each once."""
+        return self.fitted_.known_nodes
+
+    @property
+    def known_labels_(self) -> NDArray[Any]:
+        """Their labels."""
+        return self.fitted_.known_labels
+
+    @property
+    def n_unlabelled_(self) -> int:
+        """Nodes given to `fit` that were left out, since their label is unknown."""
+        return there(self.fitted_.unlabelled, "n_unlabelled_", self)
+
+    @property
+    def missing_labels_(self) -> tuple[str, ...]:
+        """What stands for an unknown label."""
+        return self.fitted_.missing_labels
+
+
+class ClassPredictor(ClassifierMixin, NodeEstimator):
+    """What is predicted of a node are classes: their probabilities and logits."""
+
+    def score(
+        self,
+        X: ArrayLike | None = None,
+        y: LabelsLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        ids: ArrayLike | None = None,
+    ) -> float:
+        """Return the accuracy on nodes: the share of known labels that are predicted.
+
+        Parameters
+        ----------
+        X, ids
+            Nodes, as in `predict`.
+        y
+            Their labels, as in `fit`; nodes whose label is unknown are left out.
+        sample_weight
+            Weights of the nodes, as many as labels.
+        """
+        check_is_fitted(self)
+        check_same_graph(self)  # before labels, which may be those of another graph
+        if y is None:
+            raise InputError("score requires y to be passed, but the target y is None. Pass one class label per node.")
+        fitted = self.fitted_
+        names, missing = fitted.target.names, fitted.missing_labels
+        given = read_labelled(X, y, ("X", "y"), "score", fitted.graph, ids=ids, missing=missing, classes=names)
+        check_some(given, "score")
+        check_same_kind(given.labels, names, "y", "score")
+        weights = check_sample_weight(sample_weight, given, "score")
+        return fitted.target.score(given.labels, fitted.outputs[given.nodes], weights)
+
+    def decision_function(self, X: ArrayLike | None = None, *, ids: ArrayLike | None = None) -> NDArray[Any]:
+        """Return the logits of nodes, shape (m, c); with two classes their difference, shape (m,), as in scikit-learn.
+
+        Parameters
+        ----------
+        X, ids
+            Nodes, as in `predict`.
+        """
+        outputs = self._outputs(X, "decision_function", ids)
+        return self.fitted_.target.margins(outputs)
+
+    def predict_proba(self, X: ArrayLike | None = None, *, ids: ArrayLike | None = None) -> NDArray[Any]:
+        """Return the class probabilities of nodes, shape (m, c), columns in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X, ids
+            Nodes, as in `predict`.
+        """
+        outputs = self._outputs(X, "predict_proba", ids)
+        return self.fitted_.target.probabilities(outputs)
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels seen in `fit`, sorted, shape (c,)."""
+        return self.fitted_.target.names
+
+    @property
+    def logits_(self) -> NDArray[Any]:
+        """The logits of all nodes, shape (n, c)."""
+        return self.fitted_.outputs
+
+
+class NodeClassifier(ClassPredictor):
+    """A classifier that is fitted to the labels of some nodes of its graph, and has a model that can be saved."""
+
+    # What else than early stopping needs stopping nodes; None: nothing, and `stopping` may be None.
+    _stopping_nodes_also: ClassVar[str | None] = None
+
+    @abstractmethod
+    def _fit(self, given: Given, values: dict[str, Any]) -> Fitted:
+        """Learn from nodes of the graph with these settings, which were validated; return what is left behind."""
+
+    def fit(
+        self,
+        X: ArrayLike | None = None,
+        y: LabelsLike | None = None,
+        *,
+        stopping: StoppingNodes = None,
+        sample_weight: ArrayLike | None = None,
+        ids: ArrayLike | None = None,
+        missing_labels: Sequence[str] = MISSING_LABELS,
+    ) -> Self:
+        """Learn from the labels of some nodes of the graph.
+
+        Parameters
+        ----------
+        X
+            Nodes: integers, always positions, shape (m,) or (m, 1); n truth values, a mask; or text, always ids. None:
+            all nodes. A node listed k times counts k times in the loss.
+        y
+            Their classes, shape (m,): integers, text or truth values; with a mask also one per node of the graph, shape
+            (n,). Whole numbers stored as floats become integers. Unknown are None, NaN, what a masked array masks, and
+            what `missing_labels` lists; these nodes are left out, and ``n_unlabelled_`` counts them. Where -1 and one
+            other integer are the only labels, -1 is a class, and a warning says so. The index of a pandas series counts:
+            where it holds ids of the graph, labels are found by them, and without X it names the nodes. Where it is 0,
+            1, 2, ..., labels are in the order of the nodes. Where X has an index, too, it may be the same one. Any
+            other index is refused. The same holds for `sample_weight`, for `stopping` and for a mask.
+        stopping
+            What early stopping watches: ``(nodes, y)`` of further nodes, or a fraction in (0, 1) of the nodes in `X`,
+            which then do not train. None takes the fraction given to the constructor, or if that is None no node: early
+            stopping is off. Of a class with m nodes, ``round(fraction * m)`` are set aside, at least one and at most
+            m - 1; the only node of a class trains. Where every class has only one node, early stopping watches the
+            training nodes, and a warning says so. Label propagation, which has nothing to stop, takes no fraction, and
+            spreads the labels of further nodes, too.
+        sample_weight
+            How much each node counts, like `y`; None: all the same. Weight k is like listing a node k times, and
+            weight 0 like leaving it out. Nodes given as `stopping` count as one. Weights by class come on top.
+        ids
+            In place of X: ids, integers or text.
+        missing_labels
+            What stands for an unknown label, as text: ``"-1"`` is also the integer.
+
+        Returns
+        -------
+        self
+        """
+        name, graph = type(self).__name__, self._check_graph()
+        values = self._checked()
+        held = OPTIONAL_STOPPING.check(getattr(self, "stopping", None), name) if stopping is None else stopping
+        if held is None and self._stopping_nodes_also is not None:
+            reject("stopping", name, f"a float in (0, 1): {self._stopping_nodes_also}", None)
+        given = Given.read(
+            graph, X, y, name, stopping=held, sample_weight=sample_weight, ids=ids, missing_labels=missing_labels
+        )
+        fitted = self._fit(given, values)
+        self.fitted_ = replace(fitted, unlabelled=given.unlabelled, missing_labels=given.missing_labels)
+        return self
 
     # Makes the model from the settings that its arguments name.
     _kind: ClassVar[Callable[..., AnyModel]]
@@ -35,6 +274,50 @@ class NodeClassifier(FittedModel, NodeFit):
     def _model(self, values: dict[str, Any]) -> AnyModel:
         """Return the model with these settings, which were validated."""
         return self._kind(**{name: values[name] for name in inspect.signature(self._kind).parameters})
+
+    def _learned(
+        self,
+        given: Given,
+        values: dict[str, Any],
+        learn: Callable[[AnyModel, FitData, dict[str, Any]], Learned],
+    ) -> Fitted:
+        """Let `learn` train the model on some nodes, as a rule stopped by others; return what is left behind."""
+        graph = self.graph
+        # Without labels and class names, so that nothing below can read them or count their classes.
+        labelled = graph.labels is not None or graph.class_names is not None
+        bare = graph.replace(labels=None, class_names=None) if labelled else graph
+        built_in = getattr(self, "predictor", None) is None
+        scaled = bare.scaled("none" if values["scaling"] == "auto" and not built_in else values["scaling"])
+        if "bias" in values:
+            values["bias"] = uses_bias(values["bias"], scaled)
+        model = self._model(values)
+        if given.stopping is None:
+            values["patience"] = None
+        seed = seed_of(getattr(self, "random_state", None), type(self).__name__)
+        data = FitData.of(given, scaled, seed, values.get("class_weight"))
+        learned = learn(model, data, values)
+        if learned.alpha is not None:  # selected during fit
+            values["alpha"] = learned.alpha
+            model = self._model(values)
+        known_nodes = np.flatnonzero(data.values >= 0)
+        return Fitted(
+            kind=type(self),
+            settings=self._settings(),
+            graph=graph,
+            target=data.target,
+            model=model,
+            alpha=values.get("alpha"),
+            outputs=learned.outputs,
+            known_nodes=known_nodes,
+            known_labels=data.target.decode(data.values[known_nodes]),
+            weights=learned.weights,
+            extras=learned.extras,
+            scaling=scaled.scaling,
+            split=data.split,
+            record=learned.record,
+            history=learned.history,
+            choice=learned.choice,
+        )
 
     @property
     def recipe_(self) -> Recipe | None:
@@ -121,5 +404,133 @@ class NodeClassifier(FittedModel, NodeFit):
         settings = cast("dict[str, Any]", self.get_params(deep=False))
         return {name: value for name, value in settings.items() if name not in ("graph", "predictor")}
 
+    @property
+    def model_(self) -> AnyModel:
+        """The network and its propagation."""
+        return cast("AnyModel", self.fitted_.model)
 
-name_methods("", FittedScores, NodeScores, FittedModel, NodeFit, NodeClassifier)  # a model has another class
+    @property
+    def weights_(self) -> Weights:
+        """The kept weights by name."""
+        return self.fitted_.weights
+
+    @property
+    def scaling_(self) -> Scaling | None:
+        """How the features were scaled."""
+        return self.fitted_.scaling
+
+    @property
+    def settings_(self) -> dict[str, Any]:
+        """The parameters as they were in `fit`, without graph and predictor."""
+        return self.fitted_.settings
+
+    @property
+    def record_(self) -> TrainingRecord:
+        """How the training went."""
+        return there(self.fitted_.record, "record_", self)
+
+    @property
+    def history_(self) -> History:
+        """The curves of the training."""
+        return there(self.fitted_.history, "history_", self)
+
+    @property
+    def n_iter_(self) -> int:
+        """Epochs made."""
+        return self.record_.epochs
+
+    @property
+    def train_nodes_(self) -> NDArray[np.int64]:
+        """The nodes that trained."""
+        return there(self.fitted_.split, "train_nodes_", self).train
+
+    @property
+    def stopping_nodes_(self) -> NDArray[np.int64]:
+        """The nodes that early stopping watched."""
+        return there(self.fitted_.split, "stopping_nodes_", self).stopping
+
+    @property
+    def accuracy_(self) -> float | None:
+        """Accuracy on test nodes, where it is known."""
+        return self.fitted_.accuracy
+
+    @property
+    def test_nodes_(self) -> int | None:
+        """On how many nodes it was measured."""
+        return self.fitted_.test_nodes
+
+    @property
+    def source_(self) -> GraphSource | None:
+        """Where the graph can be read again."""
+        return self.fitted_.source
+
+    @property
+    def graph_changed_(self) -> bool:
+        """Whether the graph is another one than that of the training."""
+        return self.fitted_.graph_changed
+
+
+class TrainedClassifier(NodeClassifier):
+    """A classifier that is one run of `train`."""
+
+    random_state: int | np.random.RandomState | None
+
+    def _fit(self, given: Given, values: dict[str, Any]) -> Fitted:
+        return self._learned(given, values, self._learn)
+
+    def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
+        """Train a model that `_model` returned."""
+        assert isinstance(model, Model | Architecture)
+        options = train_options(values)
+        weights = None if data.weights is None else data.weights.nodes
+        trained = train(
+            model, data.graph, data.split, seeds=data.seed, labels=data.values, weights=weights, **vars(options)
+        )
+        warn_unfinished(trained, values)
+        return Learned.of(model, trained)
+
+
+def uses_bias(value: bool | str, graph: Graph) -> bool:
+    """Return whether the network of a classifier has biases: with ``"auto"``, where columns are standardised.
+
+    >>> import numpy as np, pprop, scipy.sparse as sp
+    >>> graph = pprop.Graph.from_scipy(sp.csr_array((2, 2)), features=np.eye(2))
+    >>> uses_bias("auto", graph.scaled("l1")), uses_bias("auto", graph.scaled("standard")), uses_bias(True, graph)
+    (False, True, True)
+    """
+    if not isinstance(value, str):
+        return value
+    return graph.scaling is not None and graph.scaling.kind == "standard"
+
+
+def train_options(values: dict[str, Any]) -> TrainOptions:
+    """Return how to train, from the settings of a classifier."""
+    rule = Stopping(values["patience"], values["max_epochs"], values["criterion"])
+    level = values["verbose"]
+    return TrainOptions(
+        rule, values["learning_rate"], values["backend"], values["device"], progress=level >= 1, verbose=level >= 2
+    )
+
+
+def warn_unfinished(trained: Trained, values: dict[str, Any]) -> None:
+    """Warn where early stopping did not end a run, and nobody chose its last epoch."""
+    last = MAX_EPOCHS.default
+    if values["patience"] is not None and values["max_epochs"] == last and (trained.epochs >= last).any():
+        warn(
+            f"Training made all {last} epochs, and its stopping nodes still improved. Choose another max_epochs, a lower "
+            "patience, or a higher learning_rate.",
+            ConvergenceWarning,
+        )
+
+
+def recommended_alpha(graph: Graph) -> float:
+    """Return the teleport probability that a graph recommends, or the default.
+
+    >>> import pprop
+    >>> recommended_alpha(pprop.load_dataset("citeseer"))
+    0.1
+    """
+    return ALPHA.default if graph.recommended is None else graph.recommended.alpha
+
+
+name_methods("", NodeEstimator, ClassPredictor, NodeClassifier)  # a model has another class

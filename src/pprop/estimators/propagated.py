@@ -16,9 +16,9 @@ from sklearn.exceptions import NotFittedError
 from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.estimators.fitted import Fitted, Spread
+from pprop.estimators.node import ClassPredictor
 from pprop.estimators.parameters import GRAPH, parameters, unchecked
 from pprop.estimators.reading import known_labels, labelled_nodes
-from pprop.estimators.scores import NodeScores
 from pprop.estimators.targets import Classes, LabelsLike
 from pprop.graph import Graph
 from pprop.graph.labels import MISSING_LABELS
@@ -75,7 +75,7 @@ BATCH_SIZE = whole("batch_size", 1, 1, "Nodes that the estimator predicts at a t
 
 @final
 @parameters
-class PropagatedClassifier(NodeScores):
+class PropagatedClassifier(ClassPredictor):
     """A scikit-learn classifier that sees each node alone; its predictions are then spread by personalized PageRank.
 
         Z = (1 - alpha) T Z + alpha H,    H the predictions of `estimator` for every node.

@@ -22,9 +22,8 @@ from pprop._interrupt import TimeUp, check_interrupt, end_at, remember_interrupt
 from pprop._validate import check_choice, check_float, check_int, describe, reject
 from pprop.datasets import Split
 from pprop.estimators import APPNPClassifier, MLPNodeClassifier, NodeClassifier, PPNPClassifier
-from pprop.estimators.options import uses_bias
+from pprop.estimators.node import recommended_alpha, uses_bias
 from pprop.estimators.reading import FitData, Given, StoppingNodes
-from pprop.estimators.scores import recommended_alpha
 from pprop.estimators.targets import Classes
 from pprop.graph import Graph
 from pprop.graph.files import path_of

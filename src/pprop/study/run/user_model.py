@@ -11,7 +11,7 @@ from torch import nn
 
 from pprop._errors import InputError
 from pprop._validate import describe
-from pprop.estimators.learning import TrainedClassifier
+from pprop.estimators.node import TrainedClassifier
 from pprop.models import MLP, Architecture, Model
 from pprop.settings import CRITERION, LEARNING_RATE, MAX_EPOCHS, PATIENCE
 from pprop.study.cell import Cell, Seeds
