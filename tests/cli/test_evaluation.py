@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from pprop.cli.evaluation import BASELINES, Evaluation, Lead, baseline_table, cautions, comparison
+from pprop.cli.report import BASELINES, Evaluation, Lead, baseline_table, cautions, comparison
 
 
 def judged(right: np.ndarray, truth: np.ndarray | None = None) -> Evaluation:

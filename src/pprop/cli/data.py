@@ -9,7 +9,7 @@ import typer
 from pprop._validate import counted
 from pprop.cli.graphs import GraphInput, TableOptions
 from pprop.cli.output import BAD_INPUT, Session, columns
-from pprop.cli.training_report import column_lines, columns_of_tables
+from pprop.cli.report import column_lines, columns_of_tables
 from pprop.cli.verbs import ColumnsOption, examples, make_app, verb
 
 if TYPE_CHECKING:

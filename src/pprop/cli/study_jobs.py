@@ -12,7 +12,7 @@ from pprop._errors import InputError
 from pprop.cli.errors import Checks
 from pprop.cli.graphs import GraphInput
 from pprop.cli.output import Session
-from pprop.cli.training_report import column_lines, columns_of_tables
+from pprop.cli.report import column_lines, columns_of_tables
 
 if TYPE_CHECKING:
     from pprop.graph import Graph

@@ -17,8 +17,8 @@ from pprop.cli.errors import Checks, UsageError
 from pprop.cli.graphs import GraphArgument, GraphInput, TableOptions
 from pprop.cli.models import FILES, write_artefact
 from pprop.cli.output import Session, check_folder, new_folder
+from pprop.cli.report import Report, column_lines, columns_of_tables, overview
 from pprop.cli.splits import SplitOptions, class_names
-from pprop.cli.training_report import Report, column_lines, columns_of_tables, overview
 from pprop.cli.verbs import (
     BackendOption,
     ColumnsOption,

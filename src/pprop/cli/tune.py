@@ -16,8 +16,8 @@ from pprop.cli.errors import Checks, UsageError
 from pprop.cli.graphs import GraphArgument, GraphInput, TableOptions
 from pprop.cli.models import FILES, write_artefact
 from pprop.cli.output import Session, check_place, columns, new_folder, picked
+from pprop.cli.report import overview
 from pprop.cli.splits import SEED, SplitOptions, class_names
-from pprop.cli.training_report import overview
 from pprop.cli.verbs import (
     OUTPUT,
     BackendOption,
