@@ -86,6 +86,32 @@ def test_the_first_error_has_all_that_the_second_call_needs(pprop_here, tmp_path
     assert is_class(found["--label-column"])
 
 
+CARELESS = {
+    "the node table as a second argument": ("{edges} {nodes}", "A node table is given by an option: --nodes {nodes}."),
+    "the two files the other way round": ("{nodes} --nodes {edges}", "the edge list, {edges}, comes first, and the node table"),
+    "both at once": ("{nodes} {edges}", "the edge list, {edges}, comes first, and the node table, {nodes}, after --nodes"),
+    "options of other programs": ("--edges {edges} --nodes {nodes} --epochs 9", "No such option: --epochs. Did you mean --max"),
+    "names of nobody": ("{edges} --nodes {nodes} --source a --target b --id-column c", "no columns 'a' and 'b'. Its"),
+    "the class as the target": ("{edges} --nodes {nodes} --target {label}", "has no columns 'source' and '{label}'. Its"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "pair", [PAIRS["calls"], PAIRS["papers"], PAIRS["payments"]], ids=["calls", "papers", "payments"]
+)
+@pytest.mark.parametrize(("call", "sentence"), CARELESS.values(), ids=CARELESS)
+def test_a_careless_call_fails_once(pprop_here, tmp_path: Path, pair: Pair, call: str, sentence: str) -> None:
+    edges, nodes = write(tmp_path, pair)
+    files = {"edges": edges, "nodes": nodes, "label": next(filter(is_class, pair.nodes))}
+    quick = ("--model", "label-propagation", "--no-baselines", "--backend", "reference", "--json")
+    first = pprop_here("train", *call.format(**files).split(), *quick)
+    assert first.code in (2, 3)
+    assert sentence.format(**files) in first.err
+    told = next(line.strip() for line in reversed(first.err.splitlines()) if "Name them: " in line)
+    second = pprop_here("train", edges, "--nodes", nodes, *quick, *shlex.split(told.partition("Name them: ")[2]))
+    assert second.code == 0, second.err
+
+
 def test_all_that_is_wrong_with_a_call_is_said_at_once(pprop_here, tmp_path: Path) -> None:
     edges, nodes = write(tmp_path, PAIRS["calls"])
     answer = pprop_here(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher, get_close_matches
+from pathlib import Path
+from shlex import quote
 from typing import Any, Self, final
 
 import typer
@@ -67,6 +69,10 @@ class VerbCommand(TyperCommand):
                 else:
                     call.texts[each.name] = str(text)
                 ctx.params[each.name] = each.get_default(ctx)
+        if len(rest) == 1 and "nodes" in ctx.params and ctx.params["nodes"] is None and Path(rest[0]).is_file():
+            # what is wrong with the columns of both files is found with it, too
+            ctx.params["nodes"] = rest.pop()
+            call.errors.append(UsageError(f"A node table is given by an option: --nodes {quote(ctx.params['nodes'])}."))
         if rest:
             names = " ".join(each.metavar for each in parameters if each.param_type_name == "argument")
             takes = f"The command takes {names}" if names else "The command takes options alone"

@@ -10,7 +10,7 @@ from typing import Any, final
 
 from pprop._errors import ColumnError, InputError, PpropError, Remedy, columns_text, together
 from pprop.graph.features.kinds import KINDS
-from pprop.graph.tables.likely import likely_columns
+from pprop.graph.tables.likely import likely_columns, likely_ends
 from pprop.graph.tables.streams import TableStream
 from pprop.graph.tables.table import DataTable
 
@@ -68,8 +68,34 @@ class NamedColumns:
             what = "Training needs the classes of some nodes: name the column that holds them."
             errors.append(InputError(what + _columns(headers.get("nodes"))))
         if errors:
-            options = self._proposed(errors)
-            raise together(errors, *([Remedy(settings=options)] if options else []))
+            turned = self._turned(headers)
+            options = self._proposed(errors) if turned is None else turned
+            first = f"the edge list, {self.nodes}, comes first, and the node table, {self.edges[0]}, after --nodes"
+            words = "" if turned is None else f"The two files seem to be the other way round: {first}."
+            raise together(errors, *([Remedy(words, settings=options)] if options else []))
+
+    def _turned(self, headers: Mapping[str, DataTable]) -> dict[str, object] | None:
+        """Return the options for the two tables the other way round, where only the node table looks like edges."""
+        if {*headers} != {"path", "nodes"} or len(self.edges) != 1:
+            return None
+        given = {*_given({**self.of_edges, **self.of_nodes}).values()} - {*DEFAULTS.values()}
+        if (
+            likely_ends(headers["path"].names)
+            or not likely_ends(headers["nodes"].names)
+            or given & {*headers["nodes"].names}
+        ):
+            return None
+        label = self.of_nodes["label_column"]
+        known = {} if label is None or label not in headers["path"].names else {"label_column": label}
+        try:
+            found = likely_columns(_begin(str(self.nodes)), _begin(str(self._first)), known)
+        except InputError:
+            return None
+        wanted = {**DEFAULTS, "label_column": label}
+        missing = {name: column for name, column in found.items() if column != wanted[name]}
+        if not self.labels:
+            missing.pop("label_column", None)
+        return {**missing}
 
     @property
     def _first(self) -> Path:
