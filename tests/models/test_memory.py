@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -75,6 +76,8 @@ def peak_of(work: Callable[[], object]) -> int:
         info = mallinfo2()
         return info.used + info.hblkhd
 
+    gc.collect()  # what other tests have left behind is not freed meanwhile
+    gc.disable()
     begin, most = held(), 0
 
     def look(*_: object) -> None:
@@ -86,4 +89,5 @@ def peak_of(work: Callable[[], object]) -> int:
         work()
     finally:
         sys.setprofile(None)
+        gc.enable()
     return most
