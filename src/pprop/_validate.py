@@ -362,6 +362,50 @@ def check_class_weight(value: object, name: str, function: str) -> str | dict[ob
     return {label: float(cast("float", weight)) for label, weight in given.items()}
 
 
+def read_threshold(value: object, name: str, function: str) -> tuple[str, tuple[float, ...]]:
+    """Return what a threshold is chosen for, and the numbers that belong to it.
+
+    >>> read_threshold("cost=10:1", "threshold", "fit"), read_threshold(0.3, "threshold", "fit")
+    (('cost', (10.0, 1.0)), ('probability', (0.3,)))
+    """
+    if isinstance(value, str):
+        kind, _, text = value.partition("=")
+        numbers_given = [_finite_number(part) for part in text.split(":")] if text else []
+        match (kind.strip(), *numbers_given):
+            case ("f1",):
+                return "f1", ()
+            case ("precision" | "recall" as kind, float(share)) if 0 < share <= 1:
+                return kind, (share,)
+            case ("cost", float(miss), float(alarm)) if miss > 0 and alarm > 0:
+                return "cost", (miss, alarm)
+            case _ if not text and (share := _finite_number(value)) is not None and 0 < share < 1:
+                return "probability", (share,)
+            case _:
+                pass
+    elif is_finite(value) and 0 < cast("float", value) < 1:
+        return "probability", (float(cast("float", value)),)
+    expected = "a probability between 0 and 1, 'f1', 'precision=0.5', 'recall=0.8' or 'cost=10:1' (of a miss and of a false alarm)"
+    reject(name, function, expected, describe(value))
+
+
+def _finite_number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def check_threshold(value: object, name: str, function: str) -> object:
+    """Return a threshold as it is, a probability or how to choose one; `read_threshold` takes it apart.
+
+    >>> check_threshold("recall=0.8", "threshold", "fit")
+    'recall=0.8'
+    """
+    read_threshold(value, name, function)
+    return value
+
+
 def check_verbose(value: object, name: str, function: str) -> int:
     """Return a level of what is printed, also given as a truth value.
 

@@ -28,10 +28,12 @@ from pprop._validate import (
     check_folds,
     check_int,
     check_sequence,
+    check_threshold,
     check_verbose,
     check_widths,
     describe,
     is_finite,
+    nearest,
     reject,
 )
 
@@ -219,10 +221,38 @@ def _check_one_or_several(value: object, name: str, function: str) -> float | tu
     return check(cast("object", value), name, function)
 
 
+def _check_scoring(value: object, name: str, function: str) -> str:
+    remedy = nearest(value, SCORINGS) if isinstance(value, str) else ""
+    return check_choice(value, name, function, SCORINGS, remedy=remedy)
+
+
+def _check_class_name(value: object, name: str, function: str) -> object:
+    """Return the name of a class as it is: whether there is such a class is known when labels are."""
+    import numpy as np
+
+    if isinstance(value, str | numbers.Integral | np.bool_):
+        return cast("object", value)
+    reject(name, function, "the name of a class, or None", describe(value))
+
+
 # Ways to normalise an adjacency matrix; see `pprop.transition_matrix`.
 NORMALIZATIONS = ("sym", "row", "col")
 # What early stopping may watch; see `pprop.Stopping`.
 CRITERIA = ("paper", "loss", "window", "plateau")
+# What predictions can be judged by, the larger the better: `pprop.scoring` computes them.
+SCORINGS = (
+    "accuracy",
+    "balanced_accuracy",
+    "f1",
+    "f1_macro",
+    "precision",
+    "recall",
+    "matthews_corrcoef",
+    "roc_auc",
+    "average_precision",
+    "neg_log_loss",
+    "neg_brier_score",
+)
 # Of power steps, and of layers: loading a model makes them all, and its file may come from anyone.
 MOST_STEPS = 10_000
 
@@ -346,6 +376,28 @@ CLASS_WEIGHT = Setting[str | Mapping[Any, float] | None](
     "class counts the same. A dict: these numbers, 1 for a class that is not in it.",
     check_class_weight,
 )
+SCORING = Setting[str | None](
+    "scoring",
+    "accuracy",
+    "Measure that early stopping maximises on the validation nodes and that `score` returns, by scikit-learn's name: "
+    f"{', '.join(SCORINGS)}. Use average_precision for a rare class. None: the paper's early stopping, and accuracy as the "
+    "score. With a measure, an epoch takes longer, because it computes the probabilities of the validation nodes.",
+    _check_scoring,
+).optional()
+POSITIVE = Setting[Any](
+    "positive",
+    "",
+    "Name of the class that is looked for. None: the rarer class of two; of more classes, measures are means over all.",
+    _check_class_name,
+).optional()
+THRESHOLD = Setting[str | float | None](
+    "threshold",
+    "f1",
+    "Probability from which on a node is predicted as the positive class, or how to choose it on the validation nodes: "
+    "``'f1'`` for the largest F1, ``'precision=0.5'``, ``'recall=0.8'``, or ``'cost=10:1'`` for a miss at 10 and a false "
+    "alarm at 1. None: a node gets its most probable class.",
+    check_threshold,
+).optional()
 BACKEND = text("backend", "auto", "``'auto'``, or ``'numba'`` (CPU), ``'triton'`` (GPU), ``'reference'`` (anywhere).")
 DEVICE = text("device", "cpu", "Where to train: ``'cpu'``, or ``'cuda'`` for a GPU.")
 VERBOSE = Setting[int](

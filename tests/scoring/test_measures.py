@@ -11,6 +11,7 @@ from sklearn import metrics
 
 from pprop._errors import InputError
 from pprop.scoring import METRICS, Outcome, Scoring, default_scoring, positive_class, resample
+from pprop.settings import POSITIVE, SCORING, SCORINGS
 
 
 def drawn(classes: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
@@ -153,3 +154,17 @@ def test_resamples_are_the_same_for_every_outcome_and_fewer_for_very_many_nodes(
     first, again = list(resample(10, 3, seed=4)), list(resample(10, 3, seed=4))
     assert all(np.array_equal(one, other) for one, other in zip(first, again, strict=True))
     assert sum(1 for _ in resample(400_000, 1000)) == 125
+
+
+def test_the_setting_takes_the_measures_there_are():
+    assert tuple(METRICS) == SCORINGS
+    with pytest.raises(
+        InputError, match=r"one of 'accuracy', .*'neg_brier_score'\. Got 'average_precison' instead\. Did you"
+    ):
+        SCORING.check("average_precison", "fit")
+
+
+def test_a_positive_class_is_one_name():
+    assert [POSITIVE.check(name, "fit") for name in ("fraud", 1, True, None)] == ["fraud", 1, True, None]
+    with pytest.raises(InputError, match="must be the name of a class, or None"):
+        POSITIVE.check(["fraud"], "fit")

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn, Self, cast, final
+from typing import Any, NoReturn, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pprop._errors import InputError
-from pprop._validate import counted, describe, is_finite, reject
+from pprop._validate import counted, read_threshold
 from pprop.scoring.measures import Floats, Ranking
-
-EXPECTED = (
-    "a probability between 0 and 1, 'f1', 'precision=0.5', 'recall=0.8' or 'cost=10:1' (of a miss and of a false alarm)"
-)
 
 
 @final
@@ -47,23 +43,7 @@ class ThresholdRule:
     @classmethod
     def read(cls, given: object, function: str = "fit") -> Self:
         """Return the rule that a text or a number stands for."""
-        if isinstance(given, str):
-            name, _, text = given.partition("=")
-            numbers = [_number(part) for part in text.split(":")] if text else []
-            match (name.strip(), *numbers):
-                case ("f1",):
-                    return cls("f1")
-                case ("precision" | "recall" as kind, float(share)) if 0 < share <= 1:
-                    return cls(kind, (share,))
-                case ("cost", float(miss), float(alarm)) if miss > 0 and alarm > 0:
-                    return cls("cost", (miss, alarm))
-                case _ if not text and (share := _number(given)) is not None and 0 < share < 1:
-                    return cls("probability", (share,))
-                case _:
-                    pass
-        elif is_finite(given) and 0 < cast("float", given) < 1:
-            return cls("probability", (float(cast("float", given)),))
-        reject("threshold", function, EXPECTED, describe(given))
+        return cls(*read_threshold(given, "threshold", function))
 
     @property
     def words(self) -> str:
@@ -226,11 +206,3 @@ def _unreachable(least: float, positive: Any, largest: float) -> NoReturn:
         f"No threshold takes nodes for {positive!r} with a precision of at least {least:g}: the largest there is on the "
         f"validation nodes is {largest:.3f}. Ask for less, or for a recall."
     )
-
-
-def _number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if np.isfinite(number) else None
