@@ -1,6 +1,7 @@
-"""Work on a few thousand nodes beside processes that never rest: two threads may not take much longer than one.
+"""Work on a few thousand nodes beside processes that never rest: threads that wait for one another leave the cores alone.
 
-`benchmarks/busy.py` measures more of it. A step of a module took eight times as long while waiting threads spun.
+Processor time shows it on any machine, however busy: a step of a module with two threads takes 1.1 to 1.5 times one thread's
+where waiting threads sleep, and 3 to 4 times where they spin. `benchmarks/busy.py` measures the time that passes.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ def seconds(function, threads):
     torch.set_num_threads(threads)
     for _ in range(3):
         function()
-    begin = time.perf_counter()
-    for _ in range(30):
+    begin = time.process_time()
+    for _ in range(20):
         function()
-    return time.perf_counter() - begin
+    return time.process_time() - begin
 
 works = {"propagation": lambda: layer(predictions), "step of a module": step}
 for work in works.values():
@@ -49,7 +50,7 @@ for work in works.values():
 endless = "import os; parent = os.getppid()\\nwhile os.getppid() == parent: pass"  # but no longer than this process
 loops = [subprocess.Popen([sys.executable, "-c", endless]) for _ in range(4)]
 try:
-    print(json.dumps({name: [seconds(work, 2) / seconds(work, 1) for _ in range(5)] for name, work in works.items()}))
+    print(json.dumps({name: [seconds(work, 2) / seconds(work, 1) for _ in range(3)] for name, work in works.items()}))
     assert all(loop.poll() is None for loop in loops)
 finally:
     for loop in loops:
@@ -59,12 +60,14 @@ finally:
 
 @pytest.mark.slow
 @pytest.mark.skipif(usable_cores() < 2, reason="needs two cores")
-def test_beside_four_busy_loops_two_threads_take_at_most_twice_the_time_of_one():
-    """In the best of five turns: a loop may hold up one or two of them, threads that spin are slow in all."""
+def test_beside_four_busy_loops_two_threads_take_at_most_twice_the_processor_time_of_one():
+    """In the median of three turns."""
     names = ("NUMBA", "OMP", "OPENBLAS", "MKL")
     environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
     environment |= {f"{name}_NUM_THREADS": "2" for name in names}
     command = [sys.executable, "-c", WORK]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=900)
     for work, ratios in json.loads(done.stdout).items():
-        assert min(ratios) <= 2.0, f"{work}: {', '.join(f'{ratio:.1f}' for ratio in ratios)} times one thread's time"
+        assert sorted(ratios)[1] <= 2.0, (
+            f"{work}: {', '.join(f'{ratio:.1f}' for ratio in ratios)} times one thread's processor time"
+        )
