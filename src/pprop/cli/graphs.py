@@ -16,7 +16,7 @@ from pprop.cli.errors import Checks, UsageError
 from pprop.cli.verbs import Options, option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -166,13 +166,16 @@ class TableOptions(Options):
         self,
         *edges: str,
         labels: bool = False,
-        split_column: str | None = None,
+        split: Mapping[str, str] | None = None,
         files: TableFiles | None = None,
     ) -> None:
-        """Refuse columns that the tables do not have, before any row is read; `edges` are the edge lists."""
+        """Refuse columns that the tables do not have, before any row is read.
+
+        `edges` are the edge lists, `split` the columns that divide the nodes by the parameters that name them.
+        """
         from pprop.cli.named_columns import NamedColumns
 
-        of_nodes = {"id_column": self.id_column, "label_column": self.label_column, "split_column": split_column}
+        of_nodes = {"id_column": self.id_column, "label_column": self.label_column, **(split or {})}
         of_nodes |= {f"features[{at}]": name for at, name in enumerate(self.named)}
         of_edges = {"source": self.source, "target": self.target, "weight": self.weight}
         header = (TableFiles() if files is None else files).header
@@ -365,13 +368,16 @@ class GraphInput:
         others = [name for name in self.files.header(self.graph, "path").names if name not in wanted]
         return {name: f"left out: beside the edges; --weight {name} would take it for weights" for name in others}
 
-    def check(self, *, labels: bool = False, split_column: str | None = None) -> None:
-        """Raise what is wrong with options, files and columns; with `labels` also if no option names the classes."""
+    def check(self, *, labels: bool = False, split: Mapping[str, str] | None = None) -> None:
+        """Raise what is wrong with options, files and columns; with `labels` also if no option names the classes.
+
+        `split` has the columns that divide the nodes by the parameters that name them.
+        """
         with Checks() as checks:
             checks.run(self.check_options)
             checks.run(self.check_files)
             if self.is_table:
-                checks.run(self.tables.check, self.graph, labels=labels, split_column=split_column, files=self.files)
+                checks.run(self.tables.check, self.graph, labels=labels, split=split, files=self.files)
             elif self.path is not None and (self.path.suffix or self.path.exists()):
                 checks.run(self._check_format, self.path)
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from pprop.cli.splits import Drawn
     from pprop.datasets import Split
     from pprop.estimators import APPNPClassifierCV, APPNPEnsembleClassifier, NodeClassifier
     from pprop.estimators.fitted import TrainingRecord
@@ -49,10 +50,11 @@ class Report:
     """
 
     def __init__(
-        self, fitted: Any, model: str, origin: GraphInput, split: Split, labels: NDArray[Any], chosen: dict[str, Any]
+        self, fitted: Any, model: str, origin: GraphInput, drawn: Drawn, labels: NDArray[Any], chosen: dict[str, Any]
     ) -> None:
+        split = drawn.split
         self._fitted, self._model, self._origin, self._split, self._labels = fitted, model, origin, split, labels
-        self._chosen = chosen
+        self._drawn, self._chosen = drawn, chosen
         test = split.evaluation
         self._evaluation = Evaluation.of(labels[test], fitted.predict(test), fitted.classes_) if len(test) else None
         self._baselines: dict[str, Evaluation | None] = {}
@@ -91,6 +93,7 @@ class Report:
             **course(fitted)[0],
             **self._chosen,
             **picked(fitted.record_, "seconds", "compile_seconds", "backend", "device", "seed"),
+            "split": self._drawn.record,
             "split_seed": split.seed,
             "init_seed": (init_seed or 0) if origin.path is None else None,
             "train_nodes": len(split.train),
@@ -134,7 +137,7 @@ class Report:
 
     def cautions(self) -> list[str]:
         """Return what someone should know before using the model, one sentence each."""
-        fitted, found = self._fitted, list[str]()
+        fitted, found = self._fitted, [*self._drawn.cautions]
         if self._evaluation is not None:
             found += cautions(self._model, self._evaluation, self._baselines, balanced=self._balanced)
         watched = len(self._split.stopping)

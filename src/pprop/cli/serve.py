@@ -150,11 +150,12 @@ def _trained(session: Session, what: str | None) -> NodeClassifier:
 
     origin = example_input() if what is None else GraphInput(what)
     graph = origin.read()
-    split, seed = SplitOptions(test=EXAMPLE_TEST if what is None else None).draw(graph, origin)
+    drawn = SplitOptions(test=EXAMPLE_TEST if what is None else None).draw(graph, origin)
+    split = drawn.split
     labels = class_names(graph)
     session.say(f"No model is given: training APPNP on {EXAMPLE if what is None else origin.title}, {graph}.")
     criterion = CRITERION.default if origin.path is None else "plateau"
-    fitted = APPNPClassifier(graph, random_state=seed, criterion=criterion, verbose=1)
+    fitted = APPNPClassifier(graph, random_state=drawn.seed, criterion=criterion, verbose=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted.fit(split.train, labels[split.train], stopping=(split.stopping, labels[split.stopping]))

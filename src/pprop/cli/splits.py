@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
 
 from pprop._errors import FormatError, InputError
 from pprop._validate import check_float, check_int, listed
 from pprop.cli.errors import Checks, UsageError
 from pprop.cli.graphs import GraphInput
+from pprop.cli.split_columns import GROUP, TIME, Groups, Times, read_times, suspects
 from pprop.cli.verbs import Options, at_least, option, within
 from pprop.settings import STOPPING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 TEST = 0.2  # share of the labelled nodes
 SEED = at_least(0, 2**32 - 1)
+COLUMNS = ("split_column", TIME, GROUP)
 
 
 @final
@@ -55,12 +57,40 @@ class SplitOptions(Options):
         str | None,
         option("Own graph: fold for testing, where --split-column holds folds; the others train.", metavar="FOLD"),
     ] = None
+    split_time: Annotated[
+        str | None,
+        option(
+            "Own graph: column of the node table with dates or numbers. Trains on the past and tests on the latest nodes.",
+            metavar="COLUMN",
+        ),
+    ] = None
+    split_group: Annotated[
+        str | None,
+        option(
+            "Own graph: column of the node table with groups, such as households. Keeps each group in one set.",
+            metavar="COLUMN",
+        ),
+    ] = None
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns that divide the nodes, by the parameters that name them: one at most, once the options are checked.
+
+        >>> SplitOptions(split_time="opened").columns
+        {'split_time': 'opened'}
+        """
+        return {name: column for name in COLUMNS if (column := getattr(self, name)) is not None}
+
+    @property
+    def column(self) -> str | None:
+        """The column that divides the nodes."""
+        return next(iter(self.columns.values()), None)
 
     def check(self, origin: GraphInput) -> None:
         """Refuse the options of a dataset for a graph of the user's, and the other way round."""
         if origin.path is None:
             wrong, why = (
-                ("test", "stopping", "seed", "split_column", "test_fold"),
+                ("test", "stopping", "seed", "split_column", "test_fold", TIME, GROUP),
                 "is for a graph of your own; a dataset has --split-seed",
             )
         else:
@@ -69,11 +99,13 @@ class SplitOptions(Options):
         with Checks() as checks:
             for name in wrong if origin.is_known else ():
                 if getattr(self, name) is not None:
-                    checks.add(UsageError(f"--{name.replace('_', '-')} {why}."))
+                    checks.add(UsageError(f"{_typed(name)} {why}."))
             if origin.path is None:
                 return
-            if self.split_column is not None and origin.tables.nodes is None:
-                checks.add(UsageError("--split-column names a column of a node table: add --nodes FILE."))
+            for name in self.columns if origin.tables.nodes is None else ():
+                checks.add(UsageError(f"{_typed(name)} names a column of a node table: add --nodes FILE."))
+            if len(self.columns) > 1:
+                checks.add(UsageError(f"Give one of {' and '.join(map(_typed, self.columns))}."))
             if self.split_column is not None and self.test is not None:
                 checks.add(UsageError("--split-column says which nodes test; leave --test out."))
             if self.split_column is None and self.test_fold is not None:
@@ -94,22 +126,38 @@ class SplitOptions(Options):
     def _stopping(self) -> float:
         return STOPPING.default if self.stopping is None else self.stopping
 
-    def cells(self, origin: GraphInput) -> list[str] | None:
-        """Return the cells of the split column, or what they mean where they are folds, "" where missing; None without one.
-
-        They are read before the graph is: its tables are gone then.
-        """
-        if self.split_column is None or (table := origin.node_table()) is None:
-            return None
+    def read(self, origin: GraphInput) -> SplitTable:
+        """Return what the node table says of the split. It is read before the graph is: its tables are gone then."""
+        name = self.column
+        if (table := origin.node_table()) is None or origin.path is None:
+            return SplitTable()
+        if name is None:
+            return SplitTable(cautions=tuple(suspects(origin)))
         from pprop.graph.features.columns import read_column
 
-        column = table.column(self.split_column, "split_column")
-        read = read_column(str(self.split_column), column, typed=table.typed)
-        if read.form not in ("text", "number", "boolean"):
+        parameter = next(iter(self.columns))
+        column = read_column(name, table.column(name, parameter), typed=table.typed)
+        if parameter == TIME:
+            return SplitTable(read_times(column))
+        if column.form not in ("text", "number", "boolean") and not (parameter == GROUP and column.form == "date"):
+            what = "split" if parameter == "split_column" else "groups"
+            verb = "is" if parameter == "split_column" else "are"
             table.complain(
-                "a table whose split is text, whole numbers or truth values", f"{read.cells.type} under {read.name!r}"
+                f"a table whose {what} {verb} text, whole numbers or truth values",
+                f"{column.cells.type} under {name!r}",
             )
-        found = [cell or "" for cell in read.texts().to_pylist()]
+        found = [cell or "" for cell in column.texts().to_pylist()]
+        return SplitTable(Groups(name, found) if parameter == GROUP else self._parts(found))
+
+    def without_column(self, origin: GraphInput) -> GraphInput:
+        """Return the graph without that column among its features, unless options choose all of them."""
+        if self.column is None or origin.tables.features is not None or origin.tables.structure is not None:
+            return origin
+        unread = [*(origin.tables.column or ()), f"{self.column}=unused"]
+        return replace(origin, tables=replace(origin.tables, column=unread))
+
+    def _parts(self, found: list[str]) -> list[str]:
+        """Return the cells of a split, or what they mean where they are folds, "" where missing."""
         if self.test_fold is None:
             return found
         if self.test_fold not in found:
@@ -119,13 +167,14 @@ class SplitOptions(Options):
             )
         return [cell and ("test" if cell == self.test_fold else "train") for cell in found]
 
-    def draw(self, graph: Graph, origin: GraphInput, cells: list[str] | None = None) -> tuple[Split, int]:
-        """Return the split, and the seed of weights and masks as an unsigned number; `cells` are those of `cells`."""
+    def draw(self, graph: Graph, origin: GraphInput, table: SplitTable | None = None) -> Drawn:
+        """Return the split; `table` is what `read` returned."""
         from pprop.training import run_seed
 
         if graph.labels is None or not (graph.labels >= 0).any():
             text = "Training needs the classes of some nodes, and this graph has none."
             raise InputError(text, remedies=[origin.label_remedy])
+        sentence, record = "", dict[str, Any]()
         if origin.path is None:
             from pprop.datasets import TEST_SEEDS, paper_split
 
@@ -134,13 +183,71 @@ class SplitOptions(Options):
             except InputError as error:
                 error.parameter = "split_seed"
                 raise
+            record = {"kind": "paper"}
         else:
-            seed = self.seed or 0
-            if cells is None:
-                split = own_split(graph, self._test, self._stopping, seed)
-            else:
-                split = column_split(graph, cells, self._stopping, seed)
-        return split, run_seed(split.seed, self.init_seed or 0) % 2**64
+            seed, column = self.seed or 0, None if table is None else table.column
+            match column:
+                case None:
+                    split, record = own_split(graph, self._test, self._stopping, seed), {"kind": "random"}
+                case Times():
+                    split = replace(column.split(graph, self._test, self._stopping), seed=seed)
+                    sentence, record = column.sentence(split), column.record(split)
+                case Groups():
+                    split = column.split(graph, self._test, self._stopping, seed)
+                    sentence, record = column.sentence(split), column.record(split)
+                case _:
+                    split = column_split(graph, column, self._stopping, seed)
+                    record = {"kind": "column", "column": self.split_column}
+        run = run_seed(split.seed, self.init_seed or 0) % 2**64
+        return Drawn(split, run, sentence, record, () if table is None else table.cautions)
+
+
+@final
+@dataclass(frozen=True)
+class SplitTable:
+    """What a node table says of the split.
+
+    Attributes
+    ----------
+    column
+        The cells of --split-column, or what --split-time or --split-group name; None: the split is random.
+    cautions
+        Columns that speak against a random split, one sentence each.
+    """
+
+    column: list[str] | Times | Groups | None = None
+    cautions: tuple[str, ...] = ()
+
+
+@final
+@dataclass(frozen=True)
+class Drawn:
+    """The split of a graph.
+
+    Attributes
+    ----------
+    split, seed
+        The nodes, and the seed of weights and masks as an unsigned number.
+    sentence, record
+        How the nodes were divided: for people, empty where nothing need be said, and for --json.
+    cautions
+        What speaks against it, one sentence each.
+    """
+
+    split: Split
+    seed: int
+    sentence: str
+    record: dict[str, Any]
+    cautions: tuple[str, ...]
+
+
+def _typed(parameter: str) -> str:
+    """Return the option of a parameter.
+
+    >>> _typed("split_time")
+    '--split-time'
+    """
+    return f"--{parameter.replace('_', '-')}"
 
 
 def own_split(graph: Graph, test: float, stopping: float, seed: int) -> Split:

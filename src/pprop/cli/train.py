@@ -321,29 +321,30 @@ def train(
     checks.run(split.check, origin)
     if out is not None:
         checks.run(check_folder, out, names=FILES, force=force)
-    checks.run(origin.check, labels=True, split_column=split.split_column)
+    checks.run(origin.check, labels=True, split=split.columns)
     checks.settle()
-    cells = split.cells(origin)
-    if cells is not None and tables.features is None and tables.structure is None:
-        unread = [*(tables.column or ()), f"{split.split_column}=unused"]
-        origin = replace(origin, tables=replace(tables, column=unread))
+    divided = split.read(origin)
+    origin = split.without_column(origin)
     known, findings = checked(origin, session.words)
     for finding in findings:
         session.say(f"{finding.level.capitalize()}: {finding.what}")
     scaling = None if model.model is ModelName.LABEL_PROPAGATION else training.scaling
-    used, unused = columns_of_tables(known, origin, split_column=split.split_column, scaling=scaling)
+    used, unused = columns_of_tables(known, origin, split_column=split.column, scaling=scaling)
     if used or unused:
         session.say("\n".join(["Columns:", *(f"  {line}" for line in column_lines(used, unused, every=every_column))]))
-    drawn, seed = split.draw(known, origin, cells)
+    made_split = split.draw(known, origin, divided)
+    drawn = made_split.split
     labels = class_names(known)
     import numpy as np
     from sklearn.exceptions import ConvergenceWarning
 
     arguments = training.arguments(np.unique(labels).tolist(), own=origin.path is not None)
-    arguments |= {"random_state": seed, "verbose": 2 if verbose else int(sys.stderr.isatty())}
+    arguments |= {"random_state": made_split.seed, "verbose": 2 if verbose else int(sys.stderr.isatty())}
     if not len(drawn.stopping):
         arguments["stopping"] = None
     session.say(f"{model.model.upper()} on {origin.title}: {overview(known, drawn)}")
+    if made_split.sentence:
+        session.say(made_split.sentence)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the report has it among its cautions
         made = _fit(model.model, known, drawn, labels, model.arguments(), arguments)
@@ -351,7 +352,7 @@ def train(
 
     fitted = getattr(made, "best_", made)  # auto keeps one of several
     chosen = {} if made is fitted else {"chosen": made.chosen_, "scores": made.scores_}
-    report = Report(fitted, model.model, origin, drawn, labels, chosen)
+    report = Report(fitted, model.model, origin, made_split, labels, chosen)
     if not no_baselines:
         session.say("Fitting the baselines (--no-baselines leaves them out)")
         report.compare(arguments)

@@ -94,15 +94,20 @@ def tune(
     checks.run(check_place, out)
     checks.run(check_installed, "optuna", extra="tune", purpose="Tuning")
     checks.run(check_machine, backend, device)
-    checks.run(origin.check, labels=True, split_column=split.split_column)
+    checks.run(origin.check, labels=True, split=split.columns)
     checks.settle()
     if origin.path is not None:
         split = replace(split, seed=seed)
-    cells = split.cells(origin)
+    divided = split.read(origin)
+    origin = split.without_column(origin)
     known = origin.read()
-    drawn, run_seed = split.draw(known, origin, cells)
+    made = split.draw(known, origin, divided)
+    drawn = made.split
     title = f"{model.upper()} on {origin.title}"
     session.say(f"{title}: {overview(known, drawn)}")
+    for line in (made.sentence, *(f"Caution: {each}" for each in made.cautions)):
+        if line:
+            session.say(line)
     from pprop.tuning import save_figures
     from pprop.tuning import tune as search
     from pprop.tuning.folder import BEST, write_json
@@ -135,7 +140,7 @@ def tune(
     }
     text = _text(tuned, command, out)
     if fit:  # as 'pprop train' would with the best settings; a model that is there is replaced
-        best = tuned.classifier(known, random_state=run_seed, backend=backend, device=device)
+        best = tuned.classifier(known, random_state=made.seed, backend=backend, device=device)
         best.fit(drawn.train, labels[drawn.train], stopping=watched)
         with new_folder(out / "model", session, names=FILES, force=True) as folder:
             write_artefact(folder, best, origin.saved, session)

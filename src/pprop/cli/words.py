@@ -20,7 +20,9 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     "name": ("graph",),
 }
 # Parameters that name columns.
-COLUMNS = frozenset({"source", "target", "weight", "id_column", "label_column", "split_column"})
+COLUMNS = frozenset(
+    {"source", "target", "weight", "id_column", "label_column", "split_column", "split_time", "split_group"}
+)
 
 
 @final
