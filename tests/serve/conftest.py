@@ -27,7 +27,7 @@ def model() -> Any:
 @pytest.fixture(scope="session")
 def served(model: Any) -> Served:
     names = [f"Title {k}" for k in range(60)]
-    return Served(model, "a model", names, [f"{name}, and a long text." for name in names])
+    return Served(model.fitted_, "a model", names, [f"{name}, and a long text." for name in names])
 
 
 @pytest.fixture(scope="session")
@@ -54,7 +54,7 @@ def live(model: Any, tmp_path: Path) -> Iterator[Live]:
     def start() -> tuple[Client, LiveHolder]:
         for one in open_ones:
             one.log.close()
-        holder = LiveHolder(Served(model, "a model"), tmp_path / "edits.log")
+        holder = LiveHolder(Served(model.fitted_, "a model"), tmp_path / "edits.log")
         open_ones.append(holder)
         return Client(create_app(holder, ServerLimits(rate=1e6))), holder
 

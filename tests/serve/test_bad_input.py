@@ -198,7 +198,7 @@ def test_features_that_are_not_finite(client: Client, number: str):
 def test_features_too_large_for_the_numbers_of_the_graph():
     graph = planted()
     narrow = graph.replace(features=graph.features.astype("float32"), feature_names=graph.feature_names)  # pyright: ignore[reportOptionalMemberAccess]
-    client = Client(create_app(Holder(Served(fitted(narrow), "narrow")), ServerLimits()))
+    client = Client(create_app(Holder(Served(fitted(narrow).fitted_, "narrow")), ServerLimits()))
     assert "too large" in refused(post(client, "predict-new", {"features": {"f1": 1e300}}), 422, "invalid")
 
 
@@ -431,7 +431,7 @@ def test_hostile_names_stay_text():
     hostile = "<script>alert(1)</script>\u202e\ud800"
     graph = planted()
     model = fitted(graph)
-    served = Served(model, "hostile", [hostile] * 60)
+    served = Served(model.fitted_, "hostile", [hostile] * 60)
     client = Client(create_app(Holder(served), ServerLimits()))
     answer = client.get("/api/v1/search?q=script")
     assert answer.headers["content-type"] == "application/json"

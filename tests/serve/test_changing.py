@@ -227,7 +227,7 @@ from pprop.serve.live import LiveHolder
 from pprop.serve.served import Served
 
 folder = Path(sys.argv[1])
-holder = LiveHolder(Served(pprop.load(folder / "model"), "a model"), folder / "edits.log")
+holder = LiveHolder(Served(pprop.load(folder / "model").fitted_, "a model"), folder / "edits.log")
 client = Client(create_app(holder, ServerLimits()))
 compiled, compile_one = [], Dispatcher.compile
 
@@ -274,7 +274,7 @@ def test_the_first_edits_of_a_server_compile_nothing(tmp_path: Path):
 def test_a_batch_is_made_whole_or_not_at_all(live: Any, tmp_path: Path):
     client, holder = live()
     before, log = probabilities(client, "n1"), (tmp_path / "edits.log").read_bytes()
-    there = f"n{int(holder.served.model.graph_.indices[0])}"
+    there = f"n{int(holder.served.fitted.graph.indices[0])}"
     cases: list[tuple[list[Any], int, str]] = [
         ([EDITS[0], EDITS[1], EDITS[1]], 409, "There is already an edge between"),
         ([EDITS[1]], 404, "There is no node 'new'"),
@@ -302,7 +302,7 @@ def test_a_batch_is_made_whole_or_not_at_all(live: Any, tmp_path: Path):
 
 
 def test_nodes_without_ids_get_the_next_number(tmp_path: Path):
-    with_numbers = Served(fitted(planted(ids=False)), "numbers")
+    with_numbers = Served(fitted(planted(ids=False)).fitted_, "numbers")
     holder = LiveHolder(with_numbers, tmp_path / "log")
     client = Client(create_app(holder, ServerLimits()))
     new = {"op": "add_node", "features": {"f1": 1.0}}
@@ -332,7 +332,7 @@ def test_logs_that_are_refused(live: Any, tmp_path: Path):
     client, holder = live()
     post(client, "edits", {"edits": list(EDITS[:2])})
     post(client, "edits", {"edits": list(EDITS[2:])})
-    path, graph = tmp_path / "edits.log", holder.served.model.graph_.fingerprint
+    path, graph = tmp_path / "edits.log", holder.served.fitted.graph.fingerprint
     with pytest.raises(InputError, match="in use by another server"):
         EditLog(path, graph)
     holder.log.close()
@@ -412,6 +412,6 @@ def test_edits_work_again_once_a_full_disk_has_space(live: Any, model: Any, tmp_
 def test_models_that_cannot_be_live(tmp_path: Path):
     for model in (fitted(planted(), pprop.MLPNodeClassifier), fitted(planted(directed=True))):
         with pytest.raises(InputError, match=r"--live needs a model|undirected"):
-            LiveHolder(Served(model, "x"), tmp_path / "log")
+            LiveHolder(Served(model.fitted_, "x"), tmp_path / "log")
         assert not (tmp_path / "log").exists()
-    assert Holder(Served(fitted(planted(directed=True)), "x")).ready
+    assert Holder(Served(fitted(planted(directed=True)).fitted_, "x")).ready

@@ -43,7 +43,9 @@ def explorer() -> Iterator[Explorer]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = tools.trained(graph)
-    served = tools.Served(model, "orchard", names=tools.names(), texts=[f"All about {name}" for name in tools.names()])
+    served = tools.Served(
+        model.fitted_, "orchard", names=tools.names(), texts=[f"All about {name}" for name in tools.names()]
+    )
     with tools.serving(served) as address, tools.chromium() as browser:
         yield Explorer(browser, address, tools.Truth(model, graph), served)
 
@@ -748,7 +750,7 @@ def fitted(kind: Any, graph: pprop.Graph, **settings: Any) -> Any:
 
 def test_a_model_that_is_no_sum_over_nodes_shows_its_probabilities(page: Any, explorer: Explorer) -> None:
     model = fitted(pprop.GCNClassifier, explorer.truth.graph)
-    with tools.serving(tools.Served(model, "layers")) as address:
+    with tools.serving(tools.Served(model.fitted_, "layers")) as address:
         page.goto(f"{address}#node={NODE}")
         page.wait_for_selector("#view-node.ready")
         await_bars(page, model.predict_proba([explorer.truth.position(NODE)])[0])
@@ -766,7 +768,7 @@ def test_an_exact_model_of_a_directed_graph_is_drawn_with_arrows(page: Any, expl
         matrix, True, features=whole.features, labels=whole.labels, class_names=tools.CLASSES
     )
     model = fitted(pprop.PPNPClassifier, graph, alpha=0.2)
-    with tools.serving(tools.Served(model, "arrows")) as address:
+    with tools.serving(tools.Served(model.fitted_, "arrows")) as address:
         page.goto(f"{address}#node=20")
         page.wait_for_selector(NODE_LINKS)
         await_bars(page, model.predict_proba([20])[0])
@@ -820,7 +822,7 @@ def test_long_names_of_classes_lose_what_all_begin_with_and_fit_a_phone(page: An
     graph = explorer.truth.graph.replace(class_names=tuple(names))
     known = [node for node in range(0, tools.SIZE, 4) if graph.labels[node] >= 0]  # pyright: ignore[reportOptionalSubscript]
     model = pprop.LabelPropagationClassifier(graph).fit(known, [names[graph.labels[node]] for node in known])  # pyright: ignore[reportOptionalSubscript]
-    with tools.serving(tools.Served(model, "names")) as address:
+    with tools.serving(tools.Served(model.fitted_, "names")) as address:
         for width in (360, 800, 1280):
             page.set_viewport_size({"width": width, "height": 900})
             page.goto(f"{address}#node={NODE}")

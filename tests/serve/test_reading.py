@@ -31,7 +31,7 @@ def get(client: Client, path: str, **query: Any) -> Any:
 
 
 def client_of(model: Any) -> Client:
-    return Client(create_app(Holder(Served(model, "another")), ServerLimits(rate=1e6)))
+    return Client(create_app(Holder(Served(model.fitted_, "another")), ServerLimits(rate=1e6)))
 
 
 def test_health_readiness_and_metrics(client: Client):
@@ -87,7 +87,7 @@ def test_another_alpha_or_number_of_steps(client: Client, served: Served, alpha:
     used = 0.1 if alpha is None else alpha, 10 if steps is None else steps
     assert (found["alpha"], found["steps"]) == used
     assert served.view.H is not None
-    Z = propagate(served.model.graph_, served.view.H, used[0], PowerIteration(used[1]))[3]
+    Z = propagate(served.fitted.graph, served.view.H, used[0], PowerIteration(used[1]))[3]
     expected = np.exp(Z - Z.max()) / np.exp(Z - Z.max()).sum()
     np.testing.assert_allclose(found["predictions"][0]["probabilities"], expected, rtol=1e-12)
 
@@ -298,7 +298,7 @@ def test_head_is_get_without_a_body(client: Client, path: str):
 
 
 def test_an_integer_may_be_written_with_a_point():
-    numbered = Client(create_app(Holder(Served(fitted(planted(ids=False)), "numbers")), ServerLimits()))
+    numbered = Client(create_app(Holder(Served(fitted(planted(ids=False)).fitted_, "numbers")), ServerLimits()))
     whole = numbered.post("/api/v1/predict", json={"ids": [7, 8], "steps": 138}).json()
     assert numbered.post("/api/v1/predict", json={"ids": [7.0, "8"], "steps": 138.0}).json() == whole
     assert [one["id"] for one in whole["predictions"]] == [7, 8]

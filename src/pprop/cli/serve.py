@@ -184,7 +184,7 @@ def _serve(
     from pprop.serve.names import names_of
     from pprop.serve.served import Served
 
-    served = Served(fitted, title, *names_of(fitted.graph_, fitted.source_))
+    served = Served(fitted.fitted_, title, *names_of(fitted.graph_, fitted.source_))
     if live is not None:
         session.say("Preparing edits: what they need is compiled before the server is ready.")
     holder = Holder(served) if live is None else LiveHolder(served, live)

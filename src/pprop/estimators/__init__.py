@@ -19,7 +19,7 @@ from pprop.estimators.ensemble import APPNPEnsembleClassifier
 from pprop.estimators.explanation import Explanation, explain
 from pprop.estimators.fitted import TrainingRecord
 from pprop.estimators.label_propagation import LabelPropagationClassifier
-from pprop.estimators.live_model import live
+from pprop.estimators.live import live
 from pprop.estimators.loading import load
 from pprop.estimators.node import NodeClassifier
 from pprop.estimators.propagated import PropagatedClassifier

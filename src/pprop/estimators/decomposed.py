@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop._validate import reject
-from pprop.estimators.fitted import AnyModel
+from pprop.estimators.fitted import AnyModel, Fitted, Spread
 from pprop.graph import Graph, Scaling
 from pprop.kernels import Kernels, choose_backend
 from pprop.models import PPNP, Architecture, FeatureNetwork, Model, SolvedPPNP
@@ -55,6 +55,11 @@ class Decomposed(NamedTuple):
     kernels: Kernels
     scaling: Scaling | None
 
+    @classmethod
+    def of(cls, fitted: Fitted, function: str) -> Decomposed:
+        """Return the parts of what a fit left behind, as `decompose` does."""
+        return decompose(fitted.model, fitted.weights.values(), fitted.scaling, fitted.name, function)
+
     def alone(self, graph: Graph) -> NDArray[Any]:
         """Return the predictions H of the network for each node of a graph alone, shape (n, c)."""
         scaled = graph if self.scaling is None else graph.scaled(self.scaling)
@@ -62,7 +67,7 @@ class Decomposed(NamedTuple):
 
 
 def decompose(
-    model: AnyModel, weights: Iterable[NDArray[Any]], scaling: Scaling | None, name: str, function: str
+    model: AnyModel | Spread, weights: Iterable[NDArray[Any]], scaling: Scaling | None, name: str, function: str
 ) -> Decomposed:
     """Return the parts of a model; refuse one that propagates anywhere but after its network.
 
@@ -97,7 +102,7 @@ def decompose(
     return Decomposed(description, tensors, solver, tol, choose_backend("auto", "cpu", function).kernels, scaling)
 
 
-def _why_not(model: AnyModel, function: str) -> str:
+def _why_not(model: AnyModel | Spread, function: str) -> str:
     if function == "explain":
         return "whose logits are no sum over nodes"
     if isinstance(model, LabelPropagation):

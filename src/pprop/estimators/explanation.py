@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from pprop._errors import InputError
 from pprop._optional import require
 from pprop._validate import check_choice, reject
-from pprop.estimators.decomposed import decompose
+from pprop.estimators.decomposed import Decomposed
 from pprop.estimators.fitted import Fitted, HasFitted, Spread, fitted_of
 from pprop.estimators.reading import node_positions
 from pprop.models.label_propagation import LabelPropagation
@@ -285,7 +285,7 @@ def node_sum(fitted: Fitted) -> NodeSum:
         attributor = Attributor(fitted.alone, model.operator(graph), model.solver)
         agreed(fitted, attributor.value)
         return NodeSum("logit" if model.response == "logits" else "probability", attributor)
-    parts = decompose(model, fitted.weights.values(), fitted.scaling, fitted.name, "explain")
+    parts = Decomposed.of(fitted, "explain")
     settings = parts.description.propagation
     how = (None, None) if settings is None else (settings.operator(graph), settings.solver)
     attributor = Attributor(parts.alone(graph), *how)

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from pprop._errors import EdgeError, InputError
-from pprop.estimators import live
+from pprop.estimators.live import live_of
 from pprop.propagation.live_graph import compile_edits
 from pprop.serve.faults import Fault
 from pprop.serve.features import feature_row
@@ -42,10 +42,10 @@ class LiveHolder(Holder):
         super().__init__(served)
         if served.view.spread is None:
             raise InputError(f"--live needs a model that spreads predictions. {served.refusal or served.view.refusal}")
-        graph = served.model.graph_
+        graph = served.fitted.graph
         if graph.feature_shape is None or len(graph.feature_shape) != 2:
             raise InputError("--live needs a graph whose nodes have columns of features.")
-        self._live = live(served.model, history=1)
+        self._live = live_of(served.fitted, history=1)
         compile_edits(len(served.classes))
         self._graph, self._lock = graph, served.lock
         self._free = graph.n_nodes  # the position that the next new node gets

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from pprop._errors import InputError
 from pprop._version import __version__
-from pprop.estimators import NodeClassifier
-from pprop.estimators.decomposed import Decomposed, decompose
+from pprop.estimators.decomposed import Decomposed
 from pprop.estimators.explanation import node_sum
+from pprop.estimators.fitted import Fitted
 from pprop.graph import Graph
 from pprop.serve.features import feature_row, network_row
 from pprop.serve.spread import Spread, SpreadResult
@@ -28,8 +28,8 @@ class Served:
 
     Parameters
     ----------
-    model
-        Fitted.
+    fitted
+        What the fit of a classifier left behind.
     title
         What the page calls it.
     names, texts
@@ -41,37 +41,36 @@ class Served:
     >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
     >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(5), ids=list("abcde"))
     >>> model = pprop.APPNPClassifier(graph, hidden=8, dropout=0.0, max_epochs=20, random_state=0)
-    >>> served = Served(model.fit([0, 1, 3, 4], ["left", "left", "right", "right"], stopping=0.5), "a path")
+    >>> model = model.fit([0, 1, 3, 4], ["left", "left", "right", "right"], stopping=0.5)
+    >>> served = Served(model.fitted_, "a path")
     >>> served.view.prediction(0, served.view.default)["predicted"]
     'left'
     """
 
     def __init__(
         self,
-        model: NodeClassifier,
+        fitted: Fitted,
         title: str,
         names: Sequence[str | None] | None = None,
         texts: Sequence[str | None] | None = None,
     ) -> None:
-        self.model, self.title, self.lock = model, title, threading.RLock()
-        self.classes = tuple(str(name) for name in model.classes_.tolist())
+        self.fitted, self.title, self.lock = fitted, title, threading.RLock()
+        self.classes = tuple(str(name) for name in fitted.target.names.tolist())
         self.parts: Decomposed | None = None
         self.refusal = ""
         try:
-            self.parts = decompose(
-                model.model_, model.weights_.values(), model.scaling_, type(model).__name__, "explain"
-            )
+            self.parts = Decomposed.of(fitted, "explain")
         except InputError:
-            self.refusal = f"The predictions of {type(model).__name__} are no sum over the nodes of the graph."
+            self.refusal = f"The predictions of {fitted.name} are no sum over the nodes of the graph."
         self._names, self._texts = names, texts
-        graph = model.graph_
+        graph, known = fitted.graph, fitted.known_nodes
         # a model of format version 2 may not say which of its nodes were used for early stopping
-        stopping = getattr(model, "stopping_nodes_", model.known_nodes_[:0])
+        stopping = known[:0] if fitted.split is None else fitted.split.stopping
         training, validation = np.zeros((2, graph.n_nodes), dtype=bool)
-        training[np.setdiff1d(model.known_nodes_, stopping)] = True
-        validation[np.intersect1d(model.known_nodes_, stopping)] = True
+        training[np.setdiff1d(known, stopping)] = True
+        validation[np.intersect1d(known, stopping)] = True
         keys = range(graph.n_nodes) if graph.ids is None else graph.ids.tolist()
-        self.view = self.view_of(graph, keys, training, validation, names, texts, logits=model.logits_).prepared()
+        self.view = self.view_of(graph, keys, training, validation, names, texts, logits=fitted.outputs).prepared()
         spread = self.view.spread
         if spread is not None and spread.steps is not None:
             spread.by_steps(spread.how.alpha, spread.steps)  # its blocks are kept: another alpha does not wait for them
@@ -82,7 +81,7 @@ class Served:
 
         Requests that bring new features find it compiled.
         """
-        graph = self.model.graph_
+        graph = self.fitted.graph
         if self.parts is None or graph.feature_shape is None or len(graph.feature_shape) != 2:
             return
         for number in (0.0, 1.0):
@@ -119,12 +118,12 @@ class Served:
             assert logits is not None  # such a model is not live
             row = None
             try:
-                found = node_sum(self.model.fitted_).attributor
+                found = node_sum(self.fitted).attributor
                 alone, row = found.predictions, found.row
                 refusal = "This model was not trained to be spread with another alpha or number of steps."
             except InputError:
                 pass
-            default = SpreadResult.of(logits, self.model.alpha_, None, row)
+            default = SpreadResult.of(logits, self.fitted.alpha, None, row)
         return View(
             graph=graph,
             classes=self.classes,
@@ -143,15 +142,15 @@ class Served:
 
     def card(self, *, live: bool = False) -> dict[str, Any]:
         """Return the model card."""
-        view, model = self.view, self.model
+        view, fitted = self.view, self.fitted
         graph = view.graph
         right = view.default.predicted[view.tested] == view.codes[view.tested]
         counts = np.bincount(view.roles, minlength=len(ROLES)).tolist()
-        settings = {name: _plain(value) for name, value in model.settings_.items()}
+        settings = {name: _plain(value) for name, value in fitted.settings.items()}
         return {
             "name": self.title,
-            "kind": type(model).__name__.replace("Classifier", "").removesuffix("Node"),
-            "graph": model.graph_.name,
+            "kind": fitted.name.replace("Classifier", "").removesuffix("Node"),
+            "graph": fitted.graph.name,
             "classes": list(view.classes),
             "nodes": view.n,
             "edges": graph.n_edges,

@@ -12,8 +12,8 @@ from typing import Any, final
 import numpy as np
 
 from pprop._validate import describe, reject
+from pprop.estimators.fitted import Fitted
 from pprop.estimators.loading import load, saved_recipe
-from pprop.estimators.node import NodeClassifier
 from pprop.graph import Graph
 from pprop.graph.files import path_of
 from pprop.models import FeatureNetwork, Model
@@ -81,7 +81,7 @@ def predict(
     table = frame.select(column(id_column).cast(kind).alias("id"), *(column(name) for name in used))
     known = _first(shared, table)
     propagation = _propagation(known)
-    classes = [str(name) for name in known.classes_.tolist()]
+    classes = [str(name) for name in known.target.names.tolist()]
     names = [f"logit{k}" for k in range(len(classes))]
     logits = folder / "logits"
     if not (logits / "_SUCCESS").exists():
@@ -108,16 +108,16 @@ def predict(
     return _classified(spread, names, classes, id_column, kind)
 
 
-def _first(folder: Path, table: DataFrame) -> NodeClassifier:
-    """Return the model on the first row of a table: its classes and settings."""
+def _first(folder: Path, table: DataFrame) -> Fitted:
+    """Return what was saved, on the first row of a table: its classes and settings."""
     rows = table.limit(1).toArrow()
     if not len(rows):
         reject("nodes", FUNCTION, "at least one row", "none")
-    return load(folder, _alone(folder, rows))
+    return load(folder, _alone(folder, rows)).fitted_
 
 
-def _propagation(known: NodeClassifier) -> Any:
-    found = known.model_
+def _propagation(known: Fitted) -> Any:
+    found = known.model
     if not isinstance(found, Model) or not isinstance(found.predictor, FeatureNetwork) or found.propagation is None:
         reject("model", FUNCTION, "APPNP or PPNP with the built-in network", describe(found))
     return found.propagation
@@ -152,8 +152,8 @@ class NetworkRows:
             numbered = rows.set_column(
                 0, "id", pa.array(np.arange(len(rows)))
             )  # ids may occur twice, which is said later
-            known = load(self.model, _alone(self.model, numbered))
-            logits = known.logits_.astype(np.float32)
+            known = load(self.model, _alone(self.model, numbered)).fitted_
+            logits = known.outputs.astype(np.float32)
             values = [pa.array(np.ascontiguousarray(logits[:, k])) for k in range(self.classes)]
             names = ["id", *(f"logit{k}" for k in range(self.classes))]
             yield pa.RecordBatch.from_arrays([batch.column(0), *values], names=names)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,9 +11,9 @@ from torch import Tensor
 
 from pprop._errors import InputError
 from pprop._validate import describe, reject
-from pprop.estimators.decomposed import EXPECTED, decompose
+from pprop.estimators.decomposed import EXPECTED, Decomposed, decompose
 from pprop.estimators.explanation import agreed
-from pprop.estimators.fitted import Spread, check_same_graph
+from pprop.estimators.fitted import Fitted, Spread, fitted_of
 from pprop.estimators.node import NodeClassifier, NodeEstimator
 from pprop.estimators.propagated import PropagatedClassifier, outputs
 from pprop.graph import Graph
@@ -24,9 +22,6 @@ from pprop.models import FeatureNetwork, Model
 from pprop.propagation import LiveDifference, LiveGraph, Solver, propagate
 from pprop.settings import ALPHA, LIVE_TOL, NORMALIZATION, SELF_LOOPS
 from pprop.training import Trained
-
-# Alpha, what makes a live graph of it, and the solver of the fit with the predictions that it has spread.
-Made = tuple[float, Callable[..., LiveGraph], Solver, NDArray[Any]]
 
 
 def live(
@@ -101,56 +96,79 @@ def live(
     for name, value in fixed.items():
         if value is not None:
             reject(name, "live", "None with a fitted model, which has its own", describe(value))
-    if isinstance(model, NodeEstimator):
-        if not hasattr(model, "logits_"):
-            reject("model", "live", EXPECTED["live"], f"a {type(model).__name__} that is not fitted")
-        check_same_graph(model)
-    own_alpha, make, solver, spread = (
-        _of_propagated(model) if isinstance(model, PropagatedClassifier) else _of_model(model)
-    )
-    if own_alpha == 0:
-        raise InputError("live follows the fixed point, and without teleport (alpha=0) there is none that H decides.")
-    changing = make(own_alpha, tol=tol, history=history)
-    shares = isinstance(model, PropagatedClassifier) and model.response_ == "probabilities"
-    now = changing.predict_proba() if shares else changing.logits()
-    changing.difference = LiveDifference(
-        repr(solver),
-        largest=float(np.abs(now - spread).max(initial=0.0)),
-        classes=int(np.count_nonzero(now.argmax(axis=1) != spread.argmax(axis=1))),
-    )
-    return changing
+    if isinstance(model, Trained):
+        return _of_run(model, tol, history)
+    if isinstance(model, NodeEstimator) and not hasattr(model, "fitted_"):
+        reject("model", "live", EXPECTED["live"], f"a {type(model).__name__} that is not fitted")
+    fitted = fitted_of(model, "live", EXPECTED["live"])
+    return live_of(fitted, tol, history, model if isinstance(model, PropagatedClassifier) else None)
 
 
-def _of_model(fitted: object) -> Made:
-    if isinstance(fitted, Trained):
-        if len(fitted.seeds) != 1:
-            reject("model", "live", "one trained run", f"{len(fitted.seeds)} of them")
-        name, graph, logits, classes = type(fitted.model).__name__, fitted.graph, fitted.logits[0], None
-        weights = [array[0] for array in fitted.weights]
-        own_module = isinstance(fitted.model, Model) and not isinstance(fitted.model.predictor, FeatureNetwork)
-        scaling = None if own_module else graph.scaled().scaling
-        parts = decompose(fitted.model, weights, scaling, name, "live")
-    elif isinstance(fitted, NodeClassifier):
-        graph, logits, classes = fitted.graph_, fitted.logits_, fitted.classes_
-        parts = decompose(fitted.model_, fitted.weights_.values(), fitted.scaling_, type(fitted).__name__, "live")
-    else:
-        reject("model", "live", EXPECTED["live"], describe(fitted))
+def live_of(
+    fitted: Fitted, tol: float = LIVE_TOL.default, history: int = 1000, made_by: PropagatedClassifier | None = None
+) -> LiveGraph:
+    """Make the graph of what a fit left behind live.
+
+    Parameters
+    ----------
+    fitted
+        Of a classifier that predicts each node alone, and then propagates.
+    tol, history
+        As for `live`.
+    made_by
+        The classifier, where another estimator than a network predicts each node alone.
+    """
+    if isinstance(fitted.model, Spread):
+        assert made_by is not None  # a server has none, since none can be saved
+        return _of_spread(fitted, fitted.model, made_by, tol, history)
+    parts = Decomposed.of(fitted, "live")
+    return _of_parts(parts, fitted.graph, fitted.outputs, tol, history, fitted.target.names)
+
+
+def _of_run(trained: Trained, tol: float, history: int) -> LiveGraph:
+    if len(trained.seeds) != 1:
+        reject("model", "live", "one trained run", f"{len(trained.seeds)} of them")
+    own_module = isinstance(trained.model, Model) and not isinstance(trained.model.predictor, FeatureNetwork)
+    scaling = None if own_module else trained.graph.scaled().scaling
+    weights = [array[0] for array in trained.weights]
+    parts = decompose(trained.model, weights, scaling, type(trained.model).__name__, "live")
+    return _of_parts(parts, trained.graph, trained.logits[0], tol, history, None)
+
+
+def _of_parts(
+    parts: Decomposed, graph: Graph, logits: NDArray[Any], tol: float, history: int, classes: NDArray[Any] | None
+) -> LiveGraph:
     how, solver = parts.description.propagation, parts.solver
     if how is None or solver is None:
         raise InputError(
             "live needs a model that propagates. The network alone predicts a node from its features only."
         )
+    _check_teleport(how.alpha)
 
     def network(features: Features) -> NDArray[Any]:
         return parts.alone(Graph.from_scipy(sparse.csr_array((features.shape[0],) * 2), features=features))
 
-    matrix: dict[str, Any] = {"normalization": how.normalization, "self_loops": how.self_loops}
-    make = partial(LiveGraph, graph, parts.alone(graph), **matrix, network=network, classes=classes)
-    return how.alpha, make, solver, logits
+    changing = LiveGraph(
+        graph,
+        parts.alone(graph),
+        how.alpha,
+        tol=tol,
+        normalization=how.normalization,
+        self_loops=how.self_loops,
+        network=network,
+        classes=classes,
+        history=history,
+    )
+    changing.difference = _difference(solver, changing.logits(), logits)
+    return changing
 
 
-def _of_propagated(model: PropagatedClassifier) -> Made:
-    graph, classes, response = model.graph_, model.classes_, model.response_
+def _of_spread(fitted: Fitted, spread: Spread, model: PropagatedClassifier, tol: float, history: int) -> LiveGraph:
+    graph, alone, classes, response = fitted.graph, fitted.alone, fitted.target.names, spread.response
+    assert alone is not None
+    how: dict[str, Any] = {"normalization": spread.normalization, "self_loops": spread.self_loops}
+    agreed_on = agreed(fitted, propagate(graph, alone, spread.alpha, spread.solver, **how))
+    _check_teleport(spread.alpha)
 
     def network(features: Features) -> NDArray[Any]:
         rows: Any = features  # in the kind of container that the estimator was fitted to
@@ -159,8 +177,22 @@ def _of_propagated(model: PropagatedClassifier) -> Made:
         return outputs(model.estimator_, rows, features.shape[0], len(classes), response, None, "live")
 
     known = network if model.features is None else None  # given features are not the graph's
-    spread = cast("Spread", model.fitted_.model)
-    matrix: dict[str, Any] = {"normalization": spread.normalization, "self_loops": spread.self_loops}
-    again = propagate(graph, model.alone_, spread.alpha, spread.solver, **matrix)
-    make = partial(LiveGraph, graph, model.alone_, **matrix, network=known, classes=classes, response=response)
-    return spread.alpha, make, spread.solver, agreed(model.fitted_, again)
+    kept: dict[str, Any] = {"network": known, "classes": classes, "history": history, "response": response}
+    changing = LiveGraph(graph, alone, spread.alpha, tol=tol, **how, **kept)
+    now = changing.predict_proba() if response == "probabilities" else changing.logits()
+    changing.difference = _difference(spread.solver, now, agreed_on)
+    return changing
+
+
+def _check_teleport(alpha: float) -> None:
+    if alpha == 0:
+        raise InputError("live follows the fixed point, and without teleport (alpha=0) there is none that H decides.")
+
+
+def _difference(solver: Solver, now: NDArray[Any], fitted: NDArray[Any]) -> LiveDifference:
+    """Return how far the fixed point is from what the fit spread."""
+    return LiveDifference(
+        repr(solver),
+        largest=float(np.abs(now - fitted).max(initial=0.0)),
+        classes=int(np.count_nonzero(now.argmax(axis=1) != fitted.argmax(axis=1))),
+    )
