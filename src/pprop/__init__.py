@@ -51,6 +51,7 @@ __all__ = [
     "Certificate",
     "CertifiedSolution",
     "Chebyshev",
+    "ColumnsClassifier",
     "ConjugateGradient",
     "Contraction",
     "DatasetError",

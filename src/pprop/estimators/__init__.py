@@ -15,6 +15,7 @@ from pprop.estimators.baselines import (
     JKClassifier,
     NGCNClassifier,
 )
+from pprop.estimators.columns import ColumnsClassifier
 from pprop.estimators.ensemble import APPNPEnsembleClassifier
 from pprop.estimators.explanation import Explanation, explain
 from pprop.estimators.fitted import TrainingRecord
@@ -32,6 +33,7 @@ __all__ = [
     "APPNPEnsembleClassifier",
     "AutoClassifier",
     "BootstrappedFPClassifier",
+    "ColumnsClassifier",
     "Explanation",
     "GATClassifier",
     "GCNClassifier",

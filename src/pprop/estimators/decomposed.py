@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop._validate import reject
-from pprop.estimators.fitted import AnyModel, Fitted, Spread
+from pprop.estimators.fitted import AnyModel, Columns, Fitted, Spread
 from pprop.graph import Graph, Scaling
 from pprop.kernels import Kernels, choose_backend
 from pprop.models import PPNP, Architecture, FeatureNetwork, Model, SolvedPPNP
@@ -109,4 +109,6 @@ def _why_not(model: AnyModel | Spread, function: str) -> str:
         return "which spreads labels"
     if isinstance(model, Ensemble):
         return "whose members vote"
+    if isinstance(model, Columns):
+        return "which reads columns of each node's surroundings"
     return "whose layers propagate in between" if isinstance(model, Architecture) else "which propagates features"

@@ -34,8 +34,27 @@ from pprop.models.module import make_module, module_state
 from pprop.propagation import PowerIteration, PPROperator, Solution, Solver
 from pprop.training import History, Trained
 
+
+@final
+@dataclass(frozen=True)
+class Columns:
+    """What a `ColumnsClassifier` shows its estimator, which is not part of it: its outputs are all that is kept.
+
+    Attributes
+    ----------
+    hops, components
+        As in `PropagatedFeatures`.
+    label_inputs
+        Whether training labels are among the columns.
+    """
+
+    hops: int
+    components: int
+    label_inputs: bool
+
+
 # What a classifier may learn.
-AnyModel = Model | Architecture | BootstrappedFP | Ensemble | LabelPropagation
+AnyModel = Model | Architecture | BootstrappedFP | Ensemble | LabelPropagation | Columns
 
 # Arrays by name: "layer0", "layer1", ..., "bias0", ... of the built-in network, or the names of a module's state or a description.
 # Those of an ensemble begin with "member0.", "member1.", ...
@@ -63,8 +82,8 @@ def expected_weights(model: AnyModel, n_features: int, n_classes: int) -> Iterat
         one = list(expected_weights(model.member, n_features, n_classes))
         for k in range(model.members):
             yield from (weight._replace(name=f"member{k}.{weight.name}") for weight in one)
-    elif isinstance(model, LabelPropagation):
-        return  # labels are all it has
+    elif isinstance(model, LabelPropagation | Columns):
+        return  # labels are all that the one has, outputs all that is kept of the other
     elif isinstance(model, BootstrappedFP):
         yield ExpectedWeight("coefficients", (n_classes, n_features), np.dtype(np.float64))
         yield ExpectedWeight("intercepts", (n_classes,), np.dtype(np.float64))
@@ -107,7 +126,7 @@ def logits_from(
         arrays, each = list(weights.values()), len(weights) // model.members
         layers = [torch.from_numpy(np.stack(arrays[layer::each])) for layer in range(each)]
         return mean_log_probabilities(Inference(model.member, graph, backend.kernels).logits(layers).numpy())
-    if isinstance(model, LabelPropagation):  # they are made of labels alone
+    if isinstance(model, LabelPropagation | Columns):  # they are made of labels alone, or kept
         return np.empty((graph.n_nodes, 0), dtype=np.float32)
     if isinstance(model, BootstrappedFP):
         return feature_logits(model, graph, weights["coefficients"], weights["intercepts"])
@@ -388,6 +407,8 @@ class Fitted:
         errors = self.errors
         if isinstance(self.model, LabelPropagation):
             outputs = log_shares(*self.label_sources())
+        elif isinstance(self.model, Columns):
+            outputs = self.extras["log_probabilities"]
         elif isinstance(self.model, Ensemble) and errors is not None:
             outputs = self.model.corrected(self.graph, outputs, errors)
         return replace(self, outputs=outputs)
@@ -404,8 +425,8 @@ class Fitted:
         """
         if graph.fingerprint == self.graph.fingerprint:
             return replace(self, graph=graph, graph_changed=False)
-        if isinstance(self.model, LabelPropagation):
-            raise InputError(elsewhere(self.name))
+        if (reason := elsewhere(self.name, self.model)) is not None:
+            raise InputError(reason)
         none = self.known_nodes[:0]
         moved = replace(
             self,
@@ -422,12 +443,20 @@ class Fitted:
         return moved.again(function)
 
 
-def elsewhere(name: str) -> str:
-    """Return why a fitted model cannot be used on another graph than its own."""
-    return f"The labels that a {name} spreads belong to the nodes of the graph that it was fitted on. Fit one on this graph."
+def elsewhere(name: str, model: AnyModel | Spread) -> str | None:
+    """Return why a fitted model cannot be used on another graph than its own; None: it can."""
+    if isinstance(model, LabelPropagation):
+        what = f"The labels that a {name} spreads"
+    elif isinstance(model, Columns):
+        what = f"The columns that a {name} reads"
+    else:
+        return None
+    return f"{what} belong to the nodes of the graph that it was fitted on. Fit one on this graph."
 
 
-def checked_extras(name: str, model: AnyModel, extras: Weights, nodes: NDArray[np.int64], columns: int) -> Weights:
+def checked_extras(
+    name: str, model: AnyModel, extras: Weights, nodes: NDArray[np.int64], n_nodes: int, columns: int
+) -> Weights:
     """Return the arrays besides the weights of a model that was read, checked; none on another graph.
 
     Parameters
@@ -438,9 +467,15 @@ def checked_extras(name: str, model: AnyModel, extras: Weights, nodes: NDArray[n
         As read.
     nodes
         Known nodes; none on another graph.
-    columns
-        Outputs per node.
+    n_nodes, columns
+        Nodes of the graph, and outputs per node.
     """
+    if isinstance(model, Columns):
+        made = extras.get("log_probabilities", np.empty(0))
+        sound = list(extras) == ["log_probabilities"] and made.shape == (n_nodes, columns) and made.dtype == np.float64
+        if not sound or not np.isfinite(made).all():
+            reject("extras", name, f"given the outputs of {n_nodes} nodes, finite", describe(sorted(extras)))
+        return extras
     if isinstance(model, LabelPropagation):
         amounts = extras.get("amounts", np.empty(0))
         sound = list(extras) == ["amounts"] and amounts.shape == nodes.shape and amounts.dtype == np.float64

@@ -21,7 +21,7 @@ from safetensors.numpy import load as read_tensors
 from pprop._errors import FormatError, InputError, MismatchError, Remedy
 from pprop._validate import describe, reject
 from pprop.datasets import Split
-from pprop.estimators import appnp, baselines, ensemble, label_propagation
+from pprop.estimators import appnp, baselines, columns, ensemble, label_propagation
 from pprop.estimators.features import FILE as FEATURES
 from pprop.estimators.features import TrainedFeatures, check_shape, shape_text
 from pprop.estimators.fitted import ExpectedWeight, Fitted, Weights, checked_extras, elsewhere, expected_weights
@@ -42,7 +42,6 @@ from pprop.estimators.targets import Classes
 from pprop.graph import Graph, Scaling
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.files import LARGEST_JSON, path_of, read_file
-from pprop.models.label_propagation import LabelPropagation
 from pprop.settings import ALPHA, BLOCK_NODES, FIRST_LAYER, MIXED_PRECISION, settings_of
 from pprop.training import History
 
@@ -56,7 +55,7 @@ Known = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]
 # What a manifest may name: the classifiers that these modules define.
 _CLASSES: Mapping[str, Callable[..., NodeClassifier]] = {
     name: kind
-    for module in (appnp, baselines, ensemble, label_propagation)
+    for module in (appnp, baselines, columns, ensemble, label_propagation)
     for name, kind in inspect.getmembers(module, inspect.isclass)
     if kind.__module__ == module.__name__ and issubclass(kind, NodeClassifier)
 }
@@ -147,12 +146,12 @@ def load(
     weights = _in_order(folder, found, expected_weights(model, width, len(manifest.classes)), predictor)
     if scaling is None and weights:
         raise damaged(folder, "it does not say how features are scaled")
-    if changed and isinstance(model, LabelPropagation):
-        raise InputError(elsewhere(manifest.model))
+    if changed and (reason := elsewhere(manifest.model, model)) is not None:
+        raise InputError(reason)
     known = (known[0][:0], known[1][:0], known[0][:0]) if changed else known
     nodes, codes, stopping = _check_known(folder, known, len(manifest.classes), used.n_nodes)
     try:
-        extras = checked_extras(manifest.model, model, extras, nodes, len(manifest.classes))
+        extras = checked_extras(manifest.model, model, extras, nodes, used.n_nodes, len(manifest.classes))
     except InputError as error:
         raise damaged(folder, f"{WEIGHTS} has an array besides the weights that does not fit ({error})") from error
     fitted = Fitted(

@@ -350,5 +350,6 @@ def outputs(
         reject("estimator", function, "a classifier with finite outputs", f"{name} NaN or infinity,")
     if response == "probabilities" and (found.min() < 0 or np.abs(found.sum(axis=1) - 1).max() > 1e-3):
         expected = "a classifier whose probabilities are not negative and sum to one"
-        reject("estimator", function, expected, f"{name} others,", remedy='Use response="logits", where it has any.')
+        remedy = 'Use response="logits", where it has any.' if function == _NAME else ""
+        reject("estimator", function, expected, f"{name} others,", remedy=remedy)
     return found

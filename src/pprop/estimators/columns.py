@@ -1,0 +1,198 @@
+"""Gradient boosting, or any scikit-learn classifier, on columns that know the graph."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any, cast, final
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.utils.validation import has_fit_parameter
+
+from pprop import settings
+from pprop._compiling import compiling
+from pprop._validate import describe, reject
+from pprop.estimators.fitted import AnyModel, Columns, Fitted, Learned, TrainingRecord
+from pprop.estimators.node import NodeClassifier
+from pprop.estimators.parameters import GRAPH, RANDOM_STATE, parameters, unchecked
+from pprop.estimators.propagated import outputs
+from pprop.estimators.propagated_features import PropagatedFeatures
+from pprop.estimators.reading import FitData, Given
+from pprop.graph import Graph
+from pprop.training import History
+
+_NAME = "ColumnsClassifier"
+_BATCH = 2**17  # nodes that are predicted at a time
+# Where a probability is 0, its logarithm is that of this number.
+_LEAST = float(np.finfo(np.float64).tiny)
+
+ESTIMATOR = settings.Setting[Any](
+    "estimator",
+    None,
+    "A classifier with `predict_proba`. It is cloned, and fitted to the columns of the training nodes. None: scikit-learn's "
+    "`HistGradientBoostingClassifier` with 120 rounds, a learning rate of 0.08, 15 leaves and an L2 penalty of 1.",
+    unchecked,
+)
+HOPS = settings.whole("hops", 2, 0, "Steps up to which columns of neighbours are averaged.", 100)
+FOLDS = settings.whole(
+    "folds", 5, 2, "Parts of the training nodes: the columns of a node do not hold the labels of its own part."
+)
+COMPONENTS = settings.whole(
+    "components",
+    48,
+    1,
+    "Components to which rare sparse columns, such as words, are reduced, if there are more of them.",
+)
+LABEL_INPUTS = settings.LABELS_AS_INPUTS.but(True, "Whether shares of training labels nearby are among the columns.")
+
+
+@final
+@parameters
+class ColumnsClassifier(NodeClassifier):
+    """Gradient boosting on columns of each node's surroundings: features and known labels nearby, structure of the graph.
+
+    The columns are those of `PropagatedFeatures`. They let a classifier use neighbours that differ as well as neighbours that
+    are alike. Labels in the columns of a training node are out of fold: its own label is not among them. The columns of all
+    other nodes hold the labels of all training nodes. Samples are nodes, as in `APPNPClassifier`, which also lists the
+    attributes.
+
+    Validation nodes, `stopping` of `fit`, measure the model and nothing else: their labels are neither learned nor in a
+    column.
+
+    Attributes
+    ----------
+    estimator_, features_
+        The fitted estimator, whose classes are positions in ``classes_``, and the fitted `PropagatedFeatures`. A model that was
+        loaded has neither.
+    logits_
+        Logarithms of the probabilities of all nodes, shape (n, c).
+    record_
+        How long it took, and loss and accuracy on the validation nodes.
+
+    Notes
+    -----
+    A saved model holds the probabilities of all nodes and not the estimator, since nothing is pickled. It predicts the nodes
+    of its own graph alone. Pickle or joblib keep the estimator, too.
+
+    Examples
+    --------
+    >>> import numpy as np, pprop, scipy.sparse as sp
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> ring = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(40, 40))
+    >>> graph = pprop.Graph.from_scipy(ring, features=np.arange(40.0)[:, None] % 2)
+    >>> y = np.where(np.arange(40) % 2, "odd", "even")
+    >>> model = ColumnsClassifier(graph, estimator=LogisticRegression(), random_state=0).fit(range(0, 30), y[:30])
+    >>> model.predict([38, 39])
+    array(['even', 'odd'], dtype='<U4')
+    """
+
+    graph: Graph = field(
+        kw_only=False,
+        metadata={"setting": GRAPH.but(None, "With features or without. Shared, not copied, in a clone.")},
+    )
+    estimator: Any = ESTIMATOR.field()
+    hops: int = HOPS.field()
+    label_inputs: bool = LABEL_INPUTS.field()
+    folds: int = FOLDS.field()
+    components: int = COMPONENTS.field()
+    class_weight: str | Mapping[Any, float] | None = settings.CLASS_WEIGHT.field()
+    stopping: float | None = settings.OPTIONAL_STOPPING.but(
+        None, "Fraction of the nodes given to `fit` that measure the model and are not learned from. None: none."
+    ).field()
+    random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
+
+    _kind = Columns
+
+    def _fit(self, given: Given, values: dict[str, Any]) -> Fitted:
+        _check_estimator(self.estimator)
+        return self._learned(given, values | {"scaling": "none"}, self._learn)
+
+    def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
+        assert isinstance(model, Columns)
+        begin, compiled = time.perf_counter(), compiling.seconds
+        graph, target, train, seed = data.graph, data.target, data.split.train, data.seed % 2**32
+        present, places = np.unique(data.values[train], return_inverse=True)
+        if len(present) < 2:
+            reject(
+                "y", "fit", "training labels of at least two classes", f"1 class, {target.names[present[0]].item()!r},"
+            )
+        known = np.unique(train)
+        columns = PropagatedFeatures(
+            graph,
+            hops=model.hops,
+            spread=min(model.hops, 1),
+            labels=model.label_inputs,
+            folds=min(values["folds"], len(known)),
+            components=model.components,
+            missing_labels=(),
+            random_state=seed,
+        )
+        # text: an integer might be read as the mark of an unknown label
+        rows = columns.fit(known, target.names.astype(str)[data.values[known]]).columns_
+        estimator = boosting(seed) if self.estimator is None else cast("Any", clone(self.estimator))
+        much: dict[str, Any] = {}
+        if data.weights is not None:
+            if not has_fit_parameter(estimator, "sample_weight"):
+                got = f"{type(estimator).__name__}, whose fit has no sample_weight,"
+                reject(
+                    "estimator", _NAME, "a classifier that weights samples, where nodes or classes have weights", got
+                )
+            much = {"sample_weight": data.weights.nodes[train]}
+        estimator.fit(rows[train], places, **much)
+        made = outputs(estimator, rows, graph.n_nodes, len(present), "probabilities", _BATCH, _NAME)
+        logarithms = np.full((graph.n_nodes, target.columns), np.log(_LEAST))
+        logarithms[:, present] = np.log(np.maximum(made, _LEAST))
+        self.estimator_, self.features_ = estimator, columns
+        watched, loss, accuracy = data.split.stopping, float("nan"), float("nan")
+        if len(watched):
+            codes = data.values[watched]
+            weights = None if data.weights is None else data.weights.nodes[watched]
+            loss = -float(np.average(logarithms[watched, codes], weights=weights))
+            accuracy = target.score(target.decode(codes), logarithms[watched], weights)
+        record = TrainingRecord(
+            epochs=0,
+            best_epoch=0,
+            stopping_loss=loss,
+            stopping_accuracy=accuracy,
+            seconds=time.perf_counter() - begin,
+            compile_seconds=compiling.seconds - compiled,
+            backend=type(estimator).__module__.partition(".")[0],
+            device="cpu",
+            seed=data.seed,
+            train_nodes=len(train),
+            stopping_nodes=len(watched),
+        )
+        none = np.empty(0)
+        history = History(none, none.copy(), none.copy())
+        return Learned({}, logarithms, record, history, extras={"log_probabilities": logarithms})
+
+    def _settings(self) -> dict[str, Any]:
+        # the estimator as text: what a file can hold, and a later change of the estimator does not change
+        return super()._settings() | {"estimator": None if self.estimator is None else str(self.estimator)}
+
+
+def boosting(seed: int) -> Any:
+    """Return scikit-learn's gradient boosting with the settings that did well on many graphs, without early stopping."""
+    kind: Any = HistGradientBoostingClassifier
+    return kind(
+        learning_rate=0.08,
+        max_iter=120,
+        max_leaf_nodes=15,
+        l2_regularization=1.0,
+        early_stopping=False,
+        random_state=seed,
+    )
+
+
+def _check_estimator(estimator: Any) -> None:
+    expected = "a classifier with predict_proba, such as RandomForestClassifier(), or None"
+    if isinstance(estimator, str):
+        remedy = "A model that was loaded has its estimator as text: pass the estimator again."
+        reject("estimator", _NAME, expected, repr(estimator), remedy=remedy)
+    if isinstance(estimator, type):
+        reject("estimator", _NAME, expected, f"the class {estimator.__name__}")
+    if estimator is not None and not (hasattr(estimator, "fit") and hasattr(estimator, "predict_proba")):
+        reject("estimator", _NAME, expected, describe(estimator))
