@@ -145,7 +145,6 @@ class ColumnsClassifier(NodeClassifier):
         made = outputs(estimator, rows, graph.n_nodes, len(present), "probabilities", _BATCH, _NAME)
         logarithms = np.full((graph.n_nodes, target.columns), np.log(_LEAST))
         logarithms[:, present] = np.log(np.maximum(made, _LEAST))
-        self.estimator_, self.features_ = estimator, columns
         watched, loss, accuracy = data.split.stopping, float("nan"), float("nan")
         if len(watched):
             codes = data.values[watched]
@@ -165,6 +164,7 @@ class ColumnsClassifier(NodeClassifier):
             train_nodes=len(train),
             stopping_nodes=len(watched),
         )
+        self.estimator_, self.features_ = estimator, columns
         none = np.empty(0)
         history = History(none, none.copy(), none.copy())
         return Learned({}, logarithms, record, history, extras={"log_probabilities": logarithms})
