@@ -23,6 +23,7 @@ def result_of(runs: range) -> LoopResult:
         stopping_loss=numbers / 2,
         stopping_accuracy=numbers / 4,
         history=curves,
+        stopping_score=numbers / 8,
     )
 
 
@@ -37,7 +38,7 @@ class Recorder:
 
 
 def assert_same(one: LoopResult, other: LoopResult) -> None:
-    for name in ("epochs", "best_epoch", "stopping_loss", "stopping_accuracy"):
+    for name in ("epochs", "best_epoch", "stopping_loss", "stopping_accuracy", "stopping_score"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
         assert getattr(one, name).dtype == getattr(other, name).dtype
     assert all(torch.equal(a, b) for a, b in zip(one.weights, other.weights, strict=True))

@@ -178,9 +178,13 @@ class Trainer(ABC):
     capturable
         Whether `epoch` and `remember` keep all that changes in device memory, so that a CUDA graph of them can be
         replayed.
+    scored
+        Whether `epoch` returns a fourth row: a score, the larger the better, which early stopping watches in place of the
+        accuracy.
     """
 
     capturable: bool = False
+    scored: bool = False
 
     @abstractmethod
     def epoch(self) -> Array:

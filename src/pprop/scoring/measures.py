@@ -191,14 +191,19 @@ class Metric:
         The value for an `Outcome` and weights of its nodes: one number, or one for each class, NaN where it has none.
     by_class
         Whether it has a value for each class.
-    ranks
-        Whether it judges the order of the nodes: no threshold changes it.
+    of_ranking
+        The value of one class, where that is a function of the order of the nodes.
     """
 
     words: str
     of: Callable[[Outcome, Floats], float | Floats]
     by_class: bool = False
-    ranks: bool = False
+    of_ranking: Callable[[Ranking, Floats], float] | None = None
+
+    @property
+    def ranks(self) -> bool:
+        """Whether it judges the order of the nodes: no threshold changes it."""
+        return self.of_ranking is not None
 
 
 METRICS: Mapping[str, Metric] = {
@@ -209,8 +214,10 @@ METRICS: Mapping[str, Metric] = {
     "precision": Metric("precision", _precisions, by_class=True),
     "recall": Metric("recall", _recalls, by_class=True),
     "matthews_corrcoef": Metric("Matthews' correlation", _matthews),
-    "roc_auc": Metric("ROC AUC", _roc_aucs, by_class=True, ranks=True),
-    "average_precision": Metric("average precision", _average_precisions, by_class=True, ranks=True),
+    "roc_auc": Metric("ROC AUC", _roc_aucs, by_class=True, of_ranking=Ranking.roc_auc),
+    "average_precision": Metric(
+        "average precision", _average_precisions, by_class=True, of_ranking=Ranking.average_precision
+    ),
     "neg_log_loss": Metric("negative log loss", _neg_log_loss),
     "neg_brier_score": Metric("negative Brier score", _neg_brier),
 }

@@ -129,6 +129,10 @@ class Scoring:
     def judge(self, outcome: Outcome, weights: Floats | None = None) -> Judged:
         """Return the value for an outcome, and that of each class where it is their mean."""
         each = np.ones(len(outcome.truth)) if weights is None else weights
+        if (
+            self.positive is not None and self.metric.of_ranking is not None
+        ):  # the rankings of the other classes take time
+            return Judged(self.metric.of_ranking(outcome.ranking(self._code), each), {})
         found = np.asarray(self.metric.of(outcome, each))
         if not self.metric.by_class:
             return Judged(float(found), {})

@@ -42,6 +42,10 @@ class Objective(ABC):
     def loss_and_right(self, weights: Weights, nodes: LabelledNodes) -> tuple[Tensor, Tensor]:
         """Return the loss at some nodes without dropout, (R,), and the number, or weight, of right answers, (R,)."""
 
+    @abstractmethod
+    def logits(self, weights: Weights, nodes: Tensor) -> Tensor:
+        """Return the logits of nodes (R, m) without dropout, (R, m, c)."""
+
     def keep(self, slots: Tensor) -> None:  # noqa: B027  most have no state per run
         """Keep only the runs at positions `slots`."""
 
@@ -66,10 +70,12 @@ class NetworkObjective(Objective):
         return loss, network.backward(self._readout.adjoint(gradient, nodes.nodes, on_matrix))
 
     def loss_and_right(self, weights: Weights, nodes: LabelledNodes) -> tuple[Tensor, Tensor]:
-        H = self._network(weights).forward(None)
-        Z = self._readout.forward(H, nodes.nodes, None)
+        Z = self.logits(weights, nodes.nodes)
         loss, right, _ = self._kernels.cross_entropy(Z, nodes.labels, nodes.weights)
         return loss, right
+
+    def logits(self, weights: Weights, nodes: Tensor) -> Tensor:
+        return self._readout.forward(self._network(weights).forward(None), nodes, None)
 
     def _network(self, weights: Weights) -> RunsNetwork:
         return RunsNetwork(self._kernels, self._features, weights, bias=self._bias)
@@ -99,6 +105,10 @@ class ArchitectureObjective(Objective):
             at_nodes = gather_nodes(self._bound.outputs(weights, DropoutMasks(None)), nodes.nodes)
             loss, right, _ = self._bound.loss(at_nodes, nodes.labels, nodes.weights)
         return loss, right
+
+    def logits(self, weights: Weights, nodes: Tensor) -> Tensor:
+        with torch.no_grad():
+            return self._bound.logits(gather_nodes(self._bound.outputs(weights, DropoutMasks(None)), nodes))
 
 
 @final

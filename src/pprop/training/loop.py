@@ -2,7 +2,7 @@
 
 On a CPU, and wherever an epoch cannot be captured, `run_loop` looks at every epoch. On a GPU `run_captured` captures an
 epoch once in a CUDA graph: the trainer's kernels, the update of the stopping state, the copy of improved weights, and a
-note of the three curves; where the epoch is a user's module, what follows on it alone. The host only replays it, and looks
+note of the curves; where the epoch is a user's module, what follows on it alone. The host only replays it, and looks
 at the device every few epochs to see which runs have ended. Ended runs are packed away, which changes the shapes and so
 needs a new graph. An epoch that cannot be captured is launched anew each time.
 """
@@ -50,12 +50,12 @@ class Ledger:
         self._runs, self._observer, self._run_of_slot = runs, observer, np.arange(runs)
         self.ended = np.zeros(runs, dtype=np.bool_)  # which slots have
         self._weights = [torch.empty((runs, *w.shape[1:]), dtype=w.dtype) for w in trainer.weights()]
-        self._all = trainer.all_weights
+        self._all, self._scored = trainer.all_weights, trainer.scored
         self._ends: dict[str, NDArray[Any]] = {name: np.zeros(runs, dtype=kind) for name, kind in _ENDS.items()}
         self._curves: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
 
     def record(self, values: NDArray[np.float64]) -> None:
-        """Note the values (3, epochs, slots) of some epochs of all slots."""
+        """Note the values (3, epochs, slots) of some epochs of all slots; with a score there are 4."""
         self._curves.append((self._run_of_slot, values))
 
     def keep_weights(self, slots: NDArray[np.int64], weights: list[Tensor]) -> None:
@@ -89,7 +89,7 @@ class Ledger:
         """Return everything of some runs (default: all, in their order), which have ended."""
         runs = np.arange(self._runs) if runs is None else runs
         epochs = self._ends["epochs"][runs]
-        table = np.zeros((3, len(runs), int(epochs.max())))
+        table = np.zeros((3 + self._scored, len(runs), int(epochs.max())))
         place = np.full(self._runs, -1)
         place[runs] = np.arange(len(runs))
         made = 0
@@ -100,10 +100,15 @@ class Ledger:
             slots = np.flatnonzero(place[in_slots] >= 0)
             table[:, place[in_slots[slots]], made:stop] = values[:, : stop - made, slots].transpose(0, 2, 1)
             made += values.shape[1]
+        best, watched = self._ends["best_epoch"][runs], self._ends["kept_accuracy"][runs]
         return LoopResult(
             self._all([w[torch.from_numpy(runs)] for w in self._weights]),
-            *(values[runs] for values in self._ends.values()),
+            epochs=epochs,
+            best_epoch=best,
+            stopping_loss=self._ends["kept_loss"][runs],
+            stopping_accuracy=table[2, place[runs], best] if self._scored else watched,
             history=tuple(History(*table[:, place[run], :end].copy()) for run, end in zip(runs, epochs, strict=True)),
+            stopping_score=watched if self._scored else np.full(len(runs), np.nan),
         )
 
 
@@ -117,7 +122,7 @@ def run_loop(trainer: Trainer, runs: int, stopping: Stopping, observer: Observer
         values = trainer.epoch().double().numpy().copy()
         check_interrupt()
         ledger.record(values[:, None])
-        improved = np.flatnonzero(state.update(values[1], values[2]))
+        improved = np.flatnonzero(state.update(values[1], values[-1]))
         if len(improved):
             ledger.keep_weights(improved, trainer.weights())
         going = ledger.look(epoch, state, state.ended)
@@ -137,7 +142,7 @@ class _CapturedBatch:
     def __init__(self, trainer: Trainer, state: StoppingState, runs: int, device: torch.device):
         self.trainer, self.state = trainer, state
         self.per_look = _EPOCHS_PER_LOOK if trainer.capturable else _EPOCHS_UNCAPTURED
-        self._curves = torch.zeros(3, self.per_look, runs, device=device)
+        self._curves = torch.zeros(3 + trainer.scored, self.per_look, runs, device=device)
         self._at = torch.zeros(1, dtype=torch.int64, device=device)
         self._graph: torch.cuda.CUDAGraph | None = None
         self._made = 0
@@ -155,14 +160,14 @@ class _CapturedBatch:
         self.trainer.remember(improved)
 
     def _note(self, values: Tensor) -> tuple[Tensor]:
-        """Take the values of an epoch, (3, R); return which runs shall keep their weights."""
-        improved = self.state.update(values[1].double(), values[2].double())
+        """Take the values of an epoch, (3, R), with a score (4, R); return which runs shall keep their weights."""
+        improved = self.state.update(values[1].double(), values[-1].double())
         self._curves.index_copy_(1, self._at, values[:, None])
         self._at.add_(1).remainder_(self.per_look)
         return (improved,)
 
     def advance(self, epochs: int) -> np.ndarray[Any, Any]:
-        """Make so many epochs, until the next look; return their curves, (3, epochs, slots)."""
+        """Make so many epochs, until the next look; return their curves, (3 or 4, epochs, slots)."""
         for _ in range(epochs):
             if self._graph is None and self._made >= _WARM_UP and self._can_capture:
                 self._capture()

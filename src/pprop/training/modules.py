@@ -53,6 +53,7 @@ class ModuleTrainer(Trainer):
         _check_blocks(self._module, model.block_nodes)
         parameters = _trainable(self._module)
         self._blocks, self._classes = node_blocks(inputs, model.block_nodes), task.n_classes
+        self._readout = bound.readout
         self._mixed_precision, self._penalty, self._epoch = model.mixed_precision, model.penalty, 0
         self._penalised = next((p for p in parameters if p.ndim >= 2), None) if model.penalty else None
         # a CPU has torch's loss, to the bit
@@ -75,6 +76,11 @@ class ModuleTrainer(Trainer):
         self._squares = self._penalties()
         after = after + self._squares
         return torch.stack([loss, after, accuracy.to(after.dtype)])
+
+    def logits(self, nodes: Tensor) -> Tensor:
+        """Return the logits of nodes (1, m) with the present weights, dropout off, (1, m, c)."""
+        with torch.no_grad():
+            return self._readout.forward(self._predict_all(training=False), nodes, None)
 
     def _backward(self) -> Tensor:
         """Leave the gradient of the loss and of the penalty in the parameters; return the loss, (1,)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
@@ -23,7 +23,9 @@ from pprop.models import Architecture, Model
 LARGEST_RATE = 1e37
 _NAMED = 5  # runs in a message; the error has them all
 LOWER = Remedy("Use a lower {} or {}, or features of a smaller scale.", ("learning_rate", "penalty"))
-_NUMBERS = ("epochs", "best_epoch", "stopping_loss", "stopping_accuracy")  # fields of a LoopResult, one number a run
+# Fields of a LoopResult, one number a run.
+_NUMBERS = ("epochs", "best_epoch", "stopping_loss", "stopping_accuracy", "stopping_score")
+_NOT_GIVEN: NDArray[np.float64] = np.empty(0)
 
 
 @final
@@ -37,6 +39,8 @@ class History:
         Loss of the training step, dropout on, penalty included.
     stopping_loss, stopping_accuracy
         On the stopping nodes after the step, dropout off, penalty included. NaN where there are no stopping nodes.
+    stopping_score
+        The value of the scoring that early stopping watched, on the same nodes; NaN where it watched none.
 
     Examples
     --------
@@ -52,6 +56,11 @@ class History:
     train_loss: NDArray[np.float64]
     stopping_loss: NDArray[np.float64]
     stopping_accuracy: NDArray[np.float64]
+    stopping_score: NDArray[np.float64] = field(default_factory=_NOT_GIVEN.copy)
+
+    def __post_init__(self) -> None:
+        if self.stopping_score.shape != self.train_loss.shape:
+            object.__setattr__(self, "stopping_score", np.full(self.train_loss.shape, np.nan))
 
 
 @final
@@ -65,6 +74,7 @@ class LoopResult:
     stopping_loss: NDArray[np.float64]
     stopping_accuracy: NDArray[np.float64]
     history: tuple[History, ...]
+    stopping_score: NDArray[np.float64]
 
     def of(self, runs: NDArray[np.bool_]) -> LoopResult:
         """Return what some of the runs leave behind."""
@@ -72,7 +82,7 @@ class LoopResult:
             return self
         return LoopResult(
             [torch.from_numpy(w.numpy()[runs]) for w in self.weights],
-            *(getattr(self, name)[runs] for name in _NUMBERS),
+            **{name: getattr(self, name)[runs] for name in _NUMBERS},
             history=tuple(itertools.compress(self.history, runs)),
         )
 
@@ -101,7 +111,7 @@ def join_results(results: Sequence[LoopResult]) -> LoopResult:
 
     return LoopResult(
         [torch.cat(layer) for layer in zip(*(result.weights for result in results), strict=True)],
-        *(np.concatenate([getattr(result, name) for result in results]) for name in _NUMBERS),
+        **{name: np.concatenate([getattr(result, name) for result in results]) for name in _NUMBERS},
         history=tuple(curves for result in results for curves in result.history),
     )
 
@@ -119,6 +129,8 @@ class Trained:
         Epochs made, and the epoch (from 0) whose weights were kept, shape (R,).
     stopping_loss, stopping_accuracy
         At the kept epoch, shape (R,); NaN where there are no stopping nodes.
+    stopping_score
+        The value of the scoring at the kept epoch, shape (R,); NaN where early stopping watched none.
     history
         Curves of every run.
     weights
@@ -154,6 +166,7 @@ class Trained:
     best_epoch: NDArray[np.int64]
     stopping_loss: NDArray[np.float64]
     stopping_accuracy: NDArray[np.float64]
+    stopping_score: NDArray[np.float64]
     history: tuple[History, ...]
     weights: tuple[NDArray[Any], ...]
     logits: NDArray[np.float32]

@@ -69,7 +69,7 @@ class StoppingState:
     best_epoch
         The one whose weights are kept, from 0; -1 before the first.
     kept_loss, kept_accuracy
-        At that epoch.
+        At that epoch. In place of the accuracy there may be another score, the larger the better.
     ended
         Which runs have ended. Later epochs of an ended run change nothing.
 

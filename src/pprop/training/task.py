@@ -20,6 +20,7 @@ from pprop.graph.attributes import check_labels
 from pprop.graph.rows import NodeNames, in_node_order
 from pprop.kernels import Kernels
 from pprop.kernels.trainer import LabelledNodes
+from pprop.scoring import Scoring
 from pprop.settings import DEVICE
 from pprop.training.stopping import Stopping
 
@@ -74,6 +75,8 @@ class Task:
         Where it is computed; the labelled nodes are there.
     alphas
         One teleport probability per run, where runs differ in it; None: that of the model.
+    scoring
+        What early stopping watches in place of the accuracy; None: nothing else.
     """
 
     graph: Graph
@@ -86,6 +89,7 @@ class Task:
     rate: float
     device: torch.device
     alphas: tuple[float, ...] | None = None
+    scoring: Scoring | None = None
 
     @property
     def seed_tensor(self) -> Tensor:

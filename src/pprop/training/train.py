@@ -23,12 +23,14 @@ from pprop.kernels.random_bits import RUNS, derive_seed, signed
 from pprop.models import Architecture, FeatureNetwork, Model
 from pprop.models.inference import Inference
 from pprop.propagation import PowerIteration
+from pprop.scoring import Scoring
 from pprop.settings import ALPHAS, BACKEND, DEVICE, LEARNING_RATE
 from pprop.training.exhaustion import explain_exhaustion
 from pprop.training.memory import plan_runs
 from pprop.training.progress import show_progress
 from pprop.training.result import LARGEST_RATE, LoopResult, Trained, diverged, finite_logits, without_stopping
 from pprop.training.schedule import RunsEnded, train_chunks
+from pprop.training.scored import rule_of
 from pprop.training.stopping import Stopping
 from pprop.training.task import Task, check_device, check_runs, check_split_labels, check_weights, node_sets
 from pprop.training.trainers import ModelTraining, training_of
@@ -64,6 +66,7 @@ class TrainOptions:
     device: str = DEVICE.default
     progress: bool | None = None
     verbose: bool = False
+    scoring: Scoring | None = None
 
 
 def train(
@@ -80,6 +83,7 @@ def train(
     device: str = DEVICE.default,
     progress: bool | None = None,
     verbose: bool = False,
+    scoring: Scoring | None = None,
     on_end: OnEnd | None = None,
 ) -> Trained:
     """Train a model once for every split and seed.
@@ -119,6 +123,10 @@ def train(
         Whether to draw a progress bar on standard error; None: if that is a terminal.
     verbose
         Whether to write to standard error how much memory the training takes, how many runs go together, and why.
+    scoring
+        What early stopping maximises on the stopping nodes (`pprop.scoring.Scoring`): its value takes the place of the
+        accuracy in the criterion "plateau", and every stopping node counts once. The steps of the training are the same.
+        An epoch takes longer, as it predicts these nodes once more. None: `stopping` as it is.
     on_end
         Called in this thread as runs end, with the results of just those and their positions among all, so that they
         can be stored before the others end. An exception that it raises ends the training.
@@ -147,7 +155,7 @@ def train(
     """
     if not isinstance(model, Model | Architecture):
         reject("model", "train", "a model such as pprop.APPNP()", describe(model))
-    options = TrainOptions(stopping, learning_rate, backend, device, progress, verbose)
+    options = TrainOptions(stopping, learning_rate, backend, device, progress, verbose, scoring)
     result, sound, trained = _train_models([model], (), graph, splits, seeds, labels, weights, options, on_end)
     if not sound.all():
         raise diverged(result, sound, trained[0] if trained else None)
@@ -278,7 +286,13 @@ def _train_models(
         if not isinstance(value, kind):
             reject(name, "train", f"a pprop.{kind.__name__}", describe(value))
     run_splits, run_seeds = check_runs(splits, seeds, graph.n_nodes)
-    known, n_classes = check_split_labels(graph, labels, run_splits, options.stopping)
+    rule, scoring = rule_of(options.stopping, options.scoring), options.scoring
+    known, n_classes = check_split_labels(graph, labels, run_splits, rule)
+    if rule.patience is None:
+        scoring = None  # there is no early stopping
+    if scoring is not None:
+        for split in set(run_splits):
+            scoring.check(known[split.stopping], "validation nodes")
     much = check_weights(weights, graph, run_splits)
     place, first, each = check_device(options.device), models[0], len(run_seeds)
     own_module = isinstance(first, Model) and not isinstance(first.predictor, FeatureNetwork)
@@ -294,10 +308,11 @@ def _train_models(
         n_classes=n_classes,
         train=node_sets([split.train for split in run_splits], known, much).to(place),
         stopping=node_sets(watched, known, much).to(place),
-        rule=options.stopping,
+        rule=rule,
         rate=min(LEARNING_RATE.check(options.learning_rate, "train"), LARGEST_RATE),
         device=place,
         alphas=None if len(models) == 1 else tuple(alpha for alpha in alphas for _ in range(each)),
+        scoring=scoring,
     )
     logits = np.zeros((len(run_seeds), graph.n_nodes if predict else 0, n_classes), dtype=np.float32)
     sound = np.zeros(len(run_seeds), dtype=np.bool_)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pprop.graph import transition_matrix
 from pprop.graph.features.dense_rows import DenseRows
-from pprop.kernels.trainer import PropagateRows, PropagateSteps, Trainer, TrainerSizes, TrainerSpec
+from pprop.kernels.trainer import PropagateRows, PropagateSteps, Trainer, TrainerBytes, TrainerSizes, TrainerSpec
 from pprop.models import Architecture, FeatureNetwork, Model
 from pprop.models.inference import PropagatedModel, RowReadout, bind_propagation
 from pprop.models.module import module_inputs
@@ -21,6 +21,7 @@ from pprop.training.epoch import ArchitectureObjective, NetworkObjective, RunsTr
 from pprop.training.memory import TrainingBytes, operations_bytes, split_runs, training_bytes
 from pprop.training.modules import ModuleTrainer
 from pprop.training.schedule import RunBatch
+from pprop.training.scored import ScoredTrainer
 from pprop.training.task import Task
 
 # Runs of a description that a CPU trains together: more of them do not fit its cache, fewer leave threads idle.
@@ -86,7 +87,12 @@ class _NetworkTraining(ModelTraining):
             self.at_once = task.kernels.runs_at_once(len(task.seeds))
 
     def trainer(self, runs: slice) -> Trainer:
-        return network_trainer(self._task.part(runs), self._bound.of_runs(runs), fused=self._fused)
+        task, bound = self._task.part(runs), self._bound.of_runs(runs)
+        trainer = network_trainer(task, bound, fused=self._fused)
+        if task.scoring is None:
+            return trainer
+        objective = NetworkObjective(task, bound)
+        return ScoredTrainer(trainer, task.scoring, task.stopping, objective.logits, objective.keep)
 
     def batches(self, runs: slice) -> tuple[int, list[RunBatch]]:
         trainer = self.trainer(runs)
@@ -123,6 +129,14 @@ class _NetworkTraining(ModelTraining):
             steps = steps if bound.dropout and task.device.type == "cuda" else 0
             masks = task.kernels.step_mask_bytes(n, sizes.entries, steps, classes) if steps else 0
             trainer = operations_bytes(features, floats, weights, sizes.entries, words, sizes.ppr_rows, masks)
+        if task.scoring is not None:
+            scores = operations_bytes(features, (hidden + 2 * classes) * n, 0, sizes.entries, 0, sizes.ppr_rows)
+            trainer = TrainerBytes(
+                *(
+                    {**held, **{f"{name} of the score": size for name, size in more.items()}}
+                    for held, more in ((trainer.shared, scores.shared), (trainer.run, scores.run))
+                )
+            )
         return training_bytes(trainer, features.shape, hidden, classes, weights, task.rule.max_epochs)
 
 
@@ -180,7 +194,11 @@ class _ModuleTraining(ModelTraining):
         self.note = f"modules: {runs} runs one after another" if runs > 1 else "modules: 1 run"
 
     def trainer(self, runs: slice) -> Trainer:
-        return ModuleTrainer(self._task.part(runs), self._bound.of_runs(runs), self._inputs)
+        task = self._task.part(runs)
+        trainer = ModuleTrainer(task, self._bound.of_runs(runs), self._inputs)
+        if task.scoring is None:
+            return trainer
+        return ScoredTrainer(trainer, task.scoring, task.stopping, lambda _, nodes: trainer.logits(nodes))
 
 
 @final
@@ -197,7 +215,11 @@ class _ArchitectureTraining(ModelTraining):
         task = self._task.part(runs)
         weights = initial_weights(self._weights, task.seed_tensor, task.kernels)
         penalties = [weight.penalty for weight in self._weights]
-        return RunsTrainer(task, ArchitectureObjective(task, self._model), weights, penalties)
+        objective = ArchitectureObjective(task, self._model)
+        trainer = RunsTrainer(task, objective, weights, penalties)
+        return (
+            trainer if task.scoring is None else ScoredTrainer(trainer, task.scoring, task.stopping, objective.logits)
+        )
 
     def bytes(self) -> TrainingBytes:
         task, classes = self._task, self._task.n_classes
