@@ -142,7 +142,7 @@ def test_validation_nodes_without_the_positive_class_are_refused(community_graph
     assert truth is not None
     split = Split(first.train, first.stopping[truth[first.stopping] < 2], first.evaluation)
     with pytest.raises(
-        InputError, match="None of .* validation nodes is 'rare': average precision of 'rare' has no value"
+        InputError, match=r"None of .* validation nodes is 'rare': average precision of 'rare' has no value"
     ):
         pprop.train(pprop.MLP(), community_graph, split, stopping=RULE, scoring=average_precision())
 
