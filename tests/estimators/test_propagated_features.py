@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 import pprop
 from pprop import Graph, InputError, PropagatedFeatures
+from pprop.estimators import propagated_features
 
 N = 120
 
@@ -148,3 +150,31 @@ def test_what_cannot_be_made_is_refused_in_a_sentence() -> None:
 
 def test_it_is_public() -> None:
     assert pprop.PropagatedFeatures is PropagatedFeatures
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("words", [False, True])
+def test_columns_in_a_file_are_those_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, directed: bool, words: bool
+) -> None:
+    graph, y = graph_and_labels(directed=directed, words=words)
+    stored = pprop.write_folder(graph, tmp_path / "graph").graph()
+    nodes = np.arange(0, N, 2)
+    memory = PropagatedFeatures(graph, hops=3, spread=2, components=5).fit(nodes, y[nodes])
+    monkeypatch.setattr(propagated_features, "usable_memory", lambda: 2 * 12 * 4 * N)  # one column after another
+    file = PropagatedFeatures(stored, hops=3, spread=2, components=5, file=tmp_path / "columns.npy").fit(
+        nodes, y[nodes]
+    )
+    assert isinstance(file.columns_, np.memmap)
+    names, here = list(memory.get_feature_names_out()), list(file.get_feature_names_out())
+    assert sorted(here) == sorted(names)
+    order = [here.index(name) for name in names]
+    np.testing.assert_allclose(file.columns_[:, order], memory.columns_, rtol=2e-5, atol=1e-5)
+    assert np.array_equal(np.load(tmp_path / "columns.npy")[nodes], file.transform(nodes))
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    graph, y = graph_and_labels()
+    with pytest.raises(InputError, match="'file' parameter of PropagatedFeatures must be a file in an existing folder"):
+        PropagatedFeatures(graph, file=tmp_path / "nowhere" / "columns.npy").fit(np.arange(N), y)
+    assert not list(tmp_path.iterdir())

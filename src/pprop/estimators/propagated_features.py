@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from os import PathLike
 from typing import Any, Self, cast, final
 
 import numpy as np
@@ -16,18 +18,21 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from pprop._errors import InputError
+from pprop._memory import usable_memory
 from pprop._validate import check_bool, check_int, describe, reject
 from pprop.estimators.reading import known_labels, labelled_nodes, node_positions
 from pprop.estimators.targets import LabelsLike
 from pprop.graph import Graph
+from pprop.graph.files import atomic_writer
+from pprop.graph.folder_arrays import HEADER, blocks, npy_header
 from pprop.graph.labels import MISSING_LABELS
-from pprop.propagation import PowerIteration, propagate
-from pprop.propagation.columns import known_nearby, structure_columns, walk_statistics
+from pprop.propagation.columns import averages, known_nearby, structure_columns, walk_statistics
 from pprop.settings import ALPHA
 
 _NAME = "PropagatedFeatures"
 _OFTEN = 0.1  # share of the nodes that have a number in a column that is kept beside components
 _PPR_STEPS = 40
+_SHARE, _ARRAYS = 0.5, 12  # of the memory for columns that are computed together, and float32 arrays of their size
 MOST = 1e15  # whose square is far from the largest number of float32
 
 Columns = dict[str, NDArray[np.floating]]
@@ -67,13 +72,19 @@ class PropagatedFeatures(TransformerMixin, BaseEstimator):
         Sparse columns that few nodes have, such as words, are reduced to so many components, if there are more of them.
     missing_labels
         Words for "unknown" among labels.
+    file
+        An ``.npy`` file for the columns, which is replaced. It is for a graph that memory does not hold, such as
+        ``GraphFolder.open(folder).graph()``: entries are read from where they lie, as many columns are computed together as
+        fit into half of the memory, and averages by personalized PageRank are computed in float32. An undirected graph
+        without weights and self-loops is never copied into memory; of another one a copy of its edges is made. None: all
+        is done in memory.
     random_state
         Divides the labelled nodes, and starts the search for components.
 
     Attributes
     ----------
     columns_
-        The columns of all nodes, shape (n, p), float32.
+        The columns of all nodes, shape (n, p), float32; mapped from `file` where one was given.
     n_features_in_
         1: a sample is one number, its position.
     left_out_
@@ -110,6 +121,7 @@ class PropagatedFeatures(TransformerMixin, BaseEstimator):
         relations: Mapping[str, Graph] | None = None,
         components: int = 48,
         missing_labels: Sequence[str] = MISSING_LABELS,
+        file: str | PathLike[str] | None = None,
         random_state: Any = 0,
     ) -> None:
         self.graph = graph
@@ -123,6 +135,7 @@ class PropagatedFeatures(TransformerMixin, BaseEstimator):
         self.relations = relations
         self.components = components
         self.missing_labels = missing_labels
+        self.file = file
         self.random_state = random_state
 
     def fit(self, X: ArrayLike | None = None, y: LabelsLike | None = None, *, ids: ArrayLike | None = None) -> Self:
@@ -141,32 +154,51 @@ class PropagatedFeatures(TransformerMixin, BaseEstimator):
         """
         self._check()
         random = check_random_state(self.random_state)
-        seed = int(random.randint(2**31 - 1))
-        columns: Columns = {}
-        own = own_columns(self.graph, self.components, seed)
-        if self.own:
-            columns |= own
-        columns |= self._of_surroundings(own)
         self.left_out_: tuple[str, ...] = ()
-        if self.structure:
-            found, self.left_out_ = structure_columns(self.graph)
-            columns |= found
-            if self.left_out_:
-                warnings.warn(
-                    f"{_NAME} leaves out {', '.join(map(repr, self.left_out_))}: walks of two steps are too many on this graph.",
-                    stacklevel=2,
+        names: list[str] = []
+        with nullcontext() if self.file is None else atomic_writer(self.file, "file", _NAME) as stream:
+            parts: list[NDArray[np.floating]] = []
+            if stream is not None:
+                stream.write(bytes(HEADER))
+            for columns in self._parts(X, y, ids, random):
+                names += columns
+                if stream is None:
+                    parts += columns.values()
+                else:
+                    for column in columns.values():
+                        stream.write(np.ascontiguousarray(column, dtype=np.float32).view(np.uint8).data)
+            if not names:
+                raise InputError(
+                    f"{_NAME} has no columns: this graph has no features, and structure and labels are switched off."
                 )
-        if self.labels:
-            columns |= self._of_labels(X, y, ids, random)
-        if not columns:
-            raise InputError(
-                f"{_NAME} has no columns: this graph has no features, and structure and labels are switched off."
-            )
-        self._names = np.array(list(columns), dtype=object)
-        self.columns_: NDArray[np.float32] = np.column_stack(list(columns.values())).astype(np.float32)
+            if stream is not None:
+                stream.seek(0)
+                stream.write(npy_header(np.dtype(np.float32), (self.graph.n_nodes, len(names)), by_columns=True))
+        self._names = np.array(names, dtype=object)
+        self.columns_: NDArray[np.float32] = (
+            np.column_stack(parts).astype(np.float32) if self.file is None else np.load(self.file, mmap_mode="r")
+        )
         self.n_features_in_ = 1
         self._fitted_graph = self.graph
         return self
+
+    def _parts(self, X: object, y: object, ids: object, random: np.random.RandomState) -> Iterator[Columns]:
+        """Yield the columns of all nodes, (n,) by name, some at a time."""
+        own = own_columns(self.graph, self.components, int(random.randint(2**31 - 1)))
+        if self.own:
+            yield own
+        yield from self._of_surroundings(own)
+        stored = self.file is not None
+        if self.structure:
+            found, self.left_out_ = structure_columns(self.graph, stored=stored)
+            if self.left_out_:
+                warnings.warn(
+                    f"{_NAME} leaves out {', '.join(map(repr, self.left_out_))}: walks of two steps are too many on this graph.",
+                    stacklevel=3,
+                )
+            yield cast("Columns", found)
+        if self.labels:
+            yield self._of_labels(X, y, ids, random)
 
     def transform(self, X: ArrayLike | None = None, *, ids: ArrayLike | None = None) -> NDArray[np.float32]:
         """Return the columns of nodes, shape (m, p), float32; of all nodes where X is None.
@@ -216,33 +248,35 @@ class PropagatedFeatures(TransformerMixin, BaseEstimator):
             if relation.ids is not None and graph.ids is not None and not np.array_equal(relation.ids, graph.ids):
                 reject("relations", _NAME, "graphs whose ids are in the same order", f"another order in {name!r}")
 
-    def _of_surroundings(self, own: Columns) -> Columns:
-        columns: Columns = {}
-        if not own:
-            return columns
-        names, table = list(own), np.column_stack(list(own.values()))
-        for before, graph in {
-            "": self.graph,
-            **{f"{name} ": one for name, one in (self.relations or {}).items()},
-        }.items():
-            for side, against in {"": False, " against edges": True}.items() if graph.directed else [("", False)]:
-                for hop in walk_statistics(graph, table, self.hops, self.spread, against=against):
-                    found = {
-                        "mean": hop.mean,
-                        "deviation": hop.deviation,
-                        "largest": hop.largest,
-                        "smallest": hop.smallest,
-                    }
-                    for word, values in found.items():
-                        if values is not None:
-                            where = f"{word} {before}{hop.steps} away{side}"
-                            columns |= {
-                                f"{name}: {where}": column for name, column in zip(names, values.T, strict=True)
-                            }
-        for alpha in self.alphas:
-            values = propagate(self.graph, table, alpha, PowerIteration(_PPR_STEPS), "row")
-            columns |= {f"{name}: by PPR {alpha:g}": column for name, column in zip(names, values.T, strict=True)}
-        return columns
+    def _of_surroundings(self, own: Columns) -> Iterator[Columns]:
+        graphs = {"": self.graph} | {f"{name} ": one for name, one in (self.relations or {}).items()}
+        names = list(own)
+        together = self._together(len(names))
+        for first in range(0, len(names), together):
+            some = names[first : first + together]
+            table = np.column_stack([np.asarray(own[name], dtype=np.float32) for name in some])
+            for before, graph in graphs.items():
+                for side, against in {"": False, " against edges": True}.items() if graph.directed else [("", False)]:
+                    for hop in walk_statistics(graph, table, self.hops, self.spread, against=against):
+                        found = {
+                            "mean": hop.mean,
+                            "deviation": hop.deviation,
+                            "largest": hop.largest,
+                            "smallest": hop.smallest,
+                        }
+                        for word, values in found.items():
+                            if values is not None:
+                                yield _named(some, values, f"{word} {before}{hop.steps} away{side}")
+            for alpha in self.alphas:
+                values = averages(self.graph, table, alpha, _PPR_STEPS, stored=self.file is not None)
+                yield _named(some, values, f"by PPR {alpha:g}")
+
+    def _together(self, columns: int) -> int:
+        """Return of how many columns the surroundings are computed together."""
+        memory = None if self.file is None else usable_memory()
+        if memory is None:
+            return max(columns, 1)
+        return max(1, min(columns, int(_SHARE * memory / (_ARRAYS * 4 * self.graph.n_nodes))))
 
     def _of_labels(self, X: object, y: object, ids: object, random: np.random.RandomState) -> Columns:
         given = labelled_nodes(X, y, self.graph, _NAME, ids=ids, missing_labels=self.missing_labels)
@@ -256,7 +290,12 @@ class PropagatedFeatures(TransformerMixin, BaseEstimator):
         indicators = (classes[codes][:, None] == shown[None, :]).astype(np.float64)
         # drawn without a look at labels, so that a node's columns do not depend on its own in any way
         folds = random.permutation(len(nodes)) % self.folds
-        return dict(known_nearby(self.graph, nodes, indicators, folds, [f"label {name}" for name in shown]))
+        named, stored = [f"label {name}" for name in shown], self.file is not None
+        return dict(known_nearby(self.graph, nodes, indicators, folds, named, stored=stored))
+
+
+def _named(names: Sequence[str], values: NDArray[np.floating], what: str) -> Columns:
+    return {f"{name}: {what}": column for name, column in zip(names, values.T, strict=True)}
 
 
 def own_columns(graph: Graph, components: int, seed: int) -> Columns:
@@ -274,14 +313,15 @@ def own_columns(graph: Graph, components: int, seed: int) -> Columns:
     words = sparse.csr_array(given) if sparse.issparse(graph.features) else None
     table: Any = given.reshape(graph.n_nodes, -1) if words is None else words
     values: NDArray[Any] = table if words is None else words.data
-    largest = float(np.abs(values).max(initial=0.0))
+    parts = [float(np.abs(values[some]).max(initial=0.0)) for some in blocks(len(values), values[:1].nbytes)]
+    largest = float(np.max(parts, initial=0.0))
     if not largest < MOST:
         reject("graph", _NAME, f"one with features below {MOST:g}", f"one that are too large, up to {largest:g},")
     names = graph.feature_names
     if names is None or len(names) != table.shape[1]:
         names = [str(place) for place in range(table.shape[1])]
     if words is None:
-        return dict(zip(names, np.asarray(table, dtype=np.float32).T, strict=True))
+        return dict(zip(names, table.T, strict=True))
     often = np.bincount(words.indices, minlength=len(names)) > _OFTEN * graph.n_nodes
     if np.count_nonzero(~often) <= components:
         often[:] = True

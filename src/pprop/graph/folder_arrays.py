@@ -99,13 +99,13 @@ def _multipliers() -> NDArray[np.uint64]:
     return _kept[0]
 
 
-def npy_header(dtype: np.dtype[Any], shape: Sequence[int]) -> bytes:
-    """Return the first `HEADER` bytes of an npy file.
+def npy_header(dtype: np.dtype[Any], shape: Sequence[int], *, by_columns: bool = False) -> bytes:
+    """Return the first `HEADER` bytes of an npy file, whose numbers lie row by row or, in Fortran order, column by column.
 
     >>> npy_header(np.dtype("<i4"), (3,))[10:67]
     b"{'descr': '<i4', 'fortran_order': False, 'shape': (3,), }"
     """
-    text = f"{{'descr': {dtype.str!r}, 'fortran_order': False, 'shape': {tuple(shape)}, }}".encode("ascii")
+    text = f"{{'descr': {dtype.str!r}, 'fortran_order': {by_columns}, 'shape': {tuple(shape)}, }}".encode("ascii")
     return b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little") + text.ljust(HEADER - 11) + b"\n"
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel
+from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel, serial
 from pprop.kernels.numba_cpu.vectors import address, prefetch
 
 _AHEAD = 8  # entries whose rows are fetched from memory while others are read
@@ -134,3 +134,13 @@ def returns(indptr, indices, weights, degree, out):
                 four += place[k] * place[k] * degree[i] / degree[k]
                 place[k] = 0.0
             out[i, 2] = four
+
+
+@serial
+def has_self_loops(indptr, indices):
+    """Return whether a row has an entry on the diagonal."""
+    for i in range(len(indptr) - 1):
+        for e in range(indptr[i], indptr[i + 1]):
+            if indices[e] == i:
+                return True
+    return False

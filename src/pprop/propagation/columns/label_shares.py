@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop.graph import Graph
-from pprop.propagation.api import propagate
+from pprop.propagation.columns.averages import averages
 from pprop.propagation.columns.walks import walk_statistics
-from pprop.propagation.solvers import PowerIteration
 
 _ALPHA, _STEPS = 0.1, 40  # 0.9^40 is 0.015
 _LEAST = 1e-12  # of a mass whose logarithm is a column
@@ -24,6 +23,7 @@ def known_nearby(
     names: Sequence[str],
     *,
     prior: float = 1.0,
+    stored: bool = False,
 ) -> dict[str, NDArray[np.float64]]:
     """Return columns (n,) by name: means of known values near each node, and how much is known there.
 
@@ -43,6 +43,8 @@ def known_nearby(
         Names of the t values.
     prior
         Known nodes that the mean of all counts for.
+    stored
+        As in `averages`.
 
     Examples
     --------
@@ -62,13 +64,19 @@ def known_nearby(
         readers.append((folds != fold, own))
     columns: dict[str, NDArray[np.float64]] = {}
     for seen, some in readers:
-        for name, column in _seen_from(graph, nodes[seen], values[seen], names, prior).items():
+        for name, column in _seen_from(graph, nodes[seen], values[seen], names, prior, stored=stored).items():
             columns.setdefault(name, np.empty(n))[some] = column[some]
     return columns
 
 
 def _seen_from(
-    graph: Graph, nodes: NDArray[np.int64], values: NDArray[np.floating], names: Sequence[str], prior: float
+    graph: Graph,
+    nodes: NDArray[np.int64],
+    values: NDArray[np.floating],
+    names: Sequence[str],
+    prior: float,
+    *,
+    stored: bool,
 ) -> dict[str, NDArray[np.float64]]:
     """Return the columns that show all nodes the values of some."""
     n, t = graph.n_nodes, len(names)
@@ -84,7 +92,7 @@ def _seen_from(
             where, amount = f"{hop.steps} away{side}", hop.mean.astype(np.float64) * scale
             columns |= _named(_drawn(amount, mean, prior), names, where)
             columns[f"known {where}"] = np.log1p(amount[:, t])
-    spread = np.asarray(propagate(graph, table, _ALPHA, PowerIteration(_STEPS), "row")) * (n / max(len(nodes), 1))
+    spread = averages(graph, table, _ALPHA, _STEPS, stored=stored) * (n / max(len(nodes), 1))
     columns |= _named(_drawn(spread, mean, prior), names, "by PPR")
     columns["known by PPR"] = np.log(np.maximum(spread[:, t], _LEAST))
     return columns

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop.graph import Graph
-from pprop.propagation.api import propagate
+from pprop.propagation.columns.averages import averages
 from pprop.propagation.columns.walks import walk_statistics
-from pprop.propagation.solvers import PowerIteration
 
 MOST_WALKS = 2 * 10**9  # of two steps, which are counted one by one: some ten seconds of one core
 RETURNS = ("returns in 2", "returns in 3", "returns in 4")
@@ -16,7 +15,7 @@ _TELEPORT, _STEPS = 0.15, 50  # of PageRank; 0.85^50 is 3e-4
 
 
 def structure_columns(
-    graph: Graph, most_walks: int = MOST_WALKS
+    graph: Graph, most_walks: int = MOST_WALKS, *, stored: bool = False
 ) -> tuple[dict[str, NDArray[np.float64]], tuple[str, ...]]:
     """Return columns (n,) of the structure of a graph by name, and the names of those that would take too long.
 
@@ -31,6 +30,8 @@ def structure_columns(
         The graph, n nodes.
     most_walks
         Probabilities of return are left out of a graph with more walks of two steps: sum over nodes of the squared degree.
+    stored
+        As in `averages`.
 
     Examples
     --------
@@ -40,20 +41,24 @@ def structure_columns(
     >>> np.exp(columns["log degree"]).round(), columns["returns in 2"].round(3), left_out
     (array([3., 2., 2., 1.]), array([0.667, 0.417, 0.417, 0.333]), ())
     """
-    from pprop.kernels.numba_cpu.walks import returns
+    from pprop.kernels.numba_cpu.walks import has_self_loops, returns
 
-    columns: dict[str, NDArray[np.float64]] = {}
-    sides = {"in-": graph.adjacency, "out-": graph.adjacency.T.tocsr()} if graph.directed else {"": graph.adjacency}
-    for side, matrix in sides.items():
-        columns[f"log {side}degree"] = _log(np.diff(matrix.indptr))
-        if graph.weights is not None:
-            columns[f"log {side}weight"] = _log(np.asarray(matrix.sum(axis=1)).ravel())
     n = graph.n_nodes
-    rank = propagate(graph, np.full(n, 1.0 / n), _TELEPORT, PowerIteration(_STEPS), "col", self_loops=False)
-    columns["log PageRank"] = np.log(np.maximum(np.asarray(rank) * n, np.finfo(np.float64).tiny))
-    both = (graph.undirected() if graph.directed else graph).without_self_loops()
-    degree = _log(np.diff(both.indptr))[:, None]
-    for hop in walk_statistics(both, degree, hops=2, spread=1):
+    columns: dict[str, NDArray[np.float64]] = {}
+    degrees = {"": np.diff(graph.indptr)}
+    if graph.directed:
+        degrees = {"in-": degrees[""], "out-": np.bincount(graph.indices, minlength=n)}
+    for axis, (side, degree) in enumerate(degrees.items(), start=1):
+        columns[f"log {side}degree"] = _log(degree)
+        if graph.weights is not None:
+            columns[f"log {side}weight"] = _log(np.asarray(graph.adjacency.sum(axis=axis % 2)).ravel())
+    rank = averages(graph, np.full((n, 1), 1.0 / n), _TELEPORT, _STEPS, "col", self_loops=False, stored=stored).ravel()
+    columns["log PageRank"] = np.log(np.maximum(rank.astype(np.float64) * n, np.finfo(np.float64).tiny))
+    both = graph.undirected() if graph.directed else graph
+    if has_self_loops(both.indptr, both.indices):
+        both = both.without_self_loops()
+    logs = _log(np.diff(both.indptr))[:, None]
+    for hop in walk_statistics(both, logs, hops=2, spread=1):
         columns[f"degree {hop.steps} away"] = hop.mean[:, 0].astype(np.float64)
         for word, values in (("largest", hop.largest), ("smallest", hop.smallest)):
             if values is not None:
@@ -63,7 +68,7 @@ def structure_columns(
         return columns, RETURNS
     found = np.zeros((n, 3))
     weights = np.empty(0) if both.weights is None else both.weights / both.weights.max()
-    sums = np.asarray(both.adjacency.sum(axis=1)).ravel() / (1.0 if both.weights is None else both.weights.max())
+    sums = steps if both.weights is None else np.asarray(both.adjacency.sum(axis=1)).ravel() / both.weights.max()
     returns(both.indptr, both.indices, weights, sums, found)
     return columns | dict(zip(RETURNS, found.T, strict=True)), ()
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from pprop.graph import Graph, Transition, transition_matrix
+from pprop.graph import Graph, transition_matrix
 
 Columns = NDArray[np.float32]
 _ALL_KNOWN = np.empty((0, 0), dtype=np.float32)
@@ -62,8 +62,8 @@ def walk_statistics(
     """
     from pprop.kernels.numba_cpu.walks import walk_means, walk_spread
 
-    T = _steps(graph, against=against)
-    weights = _NO_WEIGHTS if T.weights is None else T.weights
+    indptr, indices, weights = _steps(graph, against=against)
+    lonely = np.flatnonzero(np.diff(indptr) == 0)
     missing = np.isnan(columns)
     mean = np.where(missing, 0, columns).astype(np.float32)
     gaps = bool(missing.any())
@@ -71,11 +71,16 @@ def walk_statistics(
     variance, largest, smallest = np.zeros_like(mean) if spread else mean, mean, mean
     for steps in range(1, hops + 1):
         mean_after, mass_after = np.empty_like(mean), np.empty_like(mass)
-        walk_means(T.indptr, T.indices, weights, mass, mean, mass_after, mean_after)
+        walk_means(indptr, indices, weights, mass, mean, mass_after, mean_after)
+        mean_after[lonely] = mean[lonely]
+        if gaps:
+            mass_after[lonely] = mass[lonely]
         unknown = mass_after == 0 if gaps else None
         if steps <= spread:
             after = np.empty((3, *mean.shape), dtype=np.float32)
-            walk_spread(T.indptr, T.indices, weights, mass, mean, variance, largest, smallest, mean_after, after)
+            walk_spread(indptr, indices, weights, mass, mean, variance, largest, smallest, mean_after, after)
+            for kind, before in enumerate((variance, largest, smallest)):
+                after[kind, lonely] = before[lonely]
             variance, largest, smallest = after[0], after[1], after[2]
             shown = _shown(np.sqrt(variance), unknown), _shown(largest, unknown), _shown(smallest, unknown)
         else:
@@ -84,10 +89,17 @@ def walk_statistics(
         yield Hop(steps, _shown(mean, unknown), *shown)
 
 
-def _steps(graph: Graph, *, against: bool) -> Transition:
+def _steps(graph: Graph, *, against: bool) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+    """Return CSR structure and weights of the steps; without weights all are one, and a row may be empty.
+
+    The entries of a graph without weights are read where they lie, in memory or in a file.
+    """
+    if graph.weights is None and not (against and graph.directed):
+        return graph.indptr, graph.indices, _NO_WEIGHTS
     if against and graph.directed:
         graph = Graph.from_scipy(graph.adjacency.T, directed=True)
-    return transition_matrix(graph, "row", self_loops=False)
+    T = transition_matrix(graph, "row", self_loops=False)
+    return T.indptr, T.indices, _NO_WEIGHTS if T.weights is None else T.weights
 
 
 def _shown(values: Columns, unknown: NDArray[np.bool_] | None) -> Columns:
