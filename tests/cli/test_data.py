@@ -65,6 +65,8 @@ def test_check_counts_what_is_worth_knowing(pprop_here, tmp_path: Path):
         "4 components; the largest has 3 of 7 nodes, and nothing spreads from one to another.",
         "2 of 7 nodes have no label.",
         "Scaling: 2 of 2 feature columns are centred and divided by their standard deviation.",
+        "All labels: 50.0% of 2 edges between labelled nodes are within a class. "
+        "These are too few edges to say whether the graph helps.",
     ]
     assert found["warning"] == [
         "2 nodes without edges: their predictions stay as the network makes them.",

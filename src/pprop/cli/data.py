@@ -101,16 +101,23 @@ def check(
     checks.settle()
 
     from pprop.cli.check import Finding, inspect
+    from pprop.graph.homophily import homophily
 
     graph, findings = inspect(origin, session.words)
     if graph is not None and graph.features is not None and graph.features.ndim == 2:
         findings.append(Finding("note", f"Scaling: {graph.scaled().scaling}.", graph.features.shape[1]))
+    alike = None if graph is None or graph.labels is None else homophily(graph)
+    if alike is not None:
+        findings.append(
+            Finding("note", f"All labels: {alike.figures('labelled nodes')}. {alike.sentence}", alike.edges)
+        )
     record: dict[str, Any] = {
         "path": path,
         "usable": graph is not None,
         "graph": None if graph is None else repr(graph),
         "fingerprint": None if graph is None else graph.fingerprint,
         "findings": [vars(finding) for finding in findings],
+        "homophily": None if alike is None else vars(alike),
     }
     used, unused = ({}, {}) if graph is None else columns_of_tables(graph, origin)
     record["columns"] = {"used": used, "unused": unused}

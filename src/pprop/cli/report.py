@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pprop.estimators.fitted import TrainingRecord
     from pprop.graph import Graph
     from pprop.graph.features.column_recipe import ColumnRecipe
+    from pprop.graph.homophily import Homophily
 
 FEW_STOPPING = 10  # nodes: one of them more or less right moves the validation accuracy by ten points
 SHOWN = 10  # columns of a table in a report, of those used and of those left out
@@ -46,15 +47,23 @@ _TRIED = ("label_propagation", "network")
 class Report:
     """The figures of one fitted model on its test nodes, and of the baselines once they are compared.
 
-    `chosen` is what auto adds to the record: the name of the model it kept, and how good each was on nodes set aside.
+    `alike` is what the edges between training nodes show. `chosen` is what auto adds to the record: the name of the model it kept,
+    and how good each was on nodes set aside.
     """
 
     def __init__(
-        self, fitted: Any, model: str, origin: GraphInput, drawn: Drawn, labels: NDArray[Any], chosen: dict[str, Any]
+        self,
+        fitted: Any,
+        model: str,
+        origin: GraphInput,
+        drawn: Drawn,
+        alike: Homophily,
+        labels: NDArray[Any],
+        chosen: dict[str, Any],
     ) -> None:
         split = drawn.split
         self._fitted, self._model, self._origin, self._split, self._labels = fitted, model, origin, split, labels
-        self._drawn, self._chosen = drawn, chosen
+        self._drawn, self._alike, self._chosen = drawn, alike, chosen
         test = split.evaluation
         self._evaluation = Evaluation.of(labels[test], fitted.predict(test), fitted.classes_) if len(test) else None
         self._baselines: dict[str, Evaluation | None] = {}
@@ -104,6 +113,7 @@ class Report:
             "parameters": sum(int(array.size) for array in fitted.weights_.values()),
             "classes": fitted.classes_,
             "fingerprint": fitted.graph_.fingerprint,
+            "homophily": vars(self._alike),
             "cautions": self.cautions(),
         }
 
@@ -129,6 +139,7 @@ class Report:
             lines.insert(0, f"chosen             {which.replace('_', ' ')}")
         if self._fitted.scaling_ is not None:
             lines.append(f"features           {self._fitted.scaling_}")
+        lines.append(f"neighbours         {self._alike.figures('training nodes')}")
         if evaluation is not None:
             lines += ["", evaluation.table(), ""]
             if self._baselines:
@@ -151,6 +162,18 @@ class Report:
                 f"The training ended at --max-epochs {most}, before early stopping would end it: allow more, or less --patience."
             )
         return found
+
+
+def alike_of(graph: Graph, split: Split) -> Homophily:
+    """Return what the edges between training nodes show of classes of neighbours; no other label is read."""
+    import numpy as np
+
+    from pprop.graph.homophily import homophily
+
+    assert graph.labels is not None
+    known = np.full(graph.n_nodes, -1, dtype=np.int64)
+    known[split.train] = graph.labels[split.train]
+    return homophily(graph, known)
 
 
 @final

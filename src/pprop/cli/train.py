@@ -17,7 +17,7 @@ from pprop.cli.errors import Checks, UsageError
 from pprop.cli.graphs import GraphArgument, GraphInput, TableOptions
 from pprop.cli.models import FILES, write_artefact
 from pprop.cli.output import Session, check_folder, new_folder
-from pprop.cli.report import Report, column_lines, columns_of_tables, overview
+from pprop.cli.report import Report, alike_of, column_lines, columns_of_tables, overview
 from pprop.cli.splits import SplitOptions, class_names
 from pprop.cli.verbs import (
     BackendOption,
@@ -345,6 +345,8 @@ def train(
     session.say(f"{model.model.upper()} on {origin.title}: {overview(known, drawn)}")
     if made_split.sentence:
         session.say(made_split.sentence)
+    alike = alike_of(known, drawn)
+    session.say(f"Training labels: {alike.figures('training nodes')}. {alike.sentence}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the report has it among its cautions
         made = _fit(model.model, known, drawn, labels, model.arguments(), arguments)
@@ -352,7 +354,7 @@ def train(
 
     fitted = getattr(made, "best_", made)  # auto keeps one of several
     chosen = {} if made is fitted else {"chosen": made.chosen_, "scores": made.scores_}
-    report = Report(fitted, model.model, origin, made_split, labels, chosen)
+    report = Report(fitted, model.model, origin, made_split, alike, labels, chosen)
     if not no_baselines:
         session.say("Fitting the baselines (--no-baselines leaves them out)")
         report.compare(arguments)
@@ -367,6 +369,7 @@ def train(
             write_artefact(folder, fitted, origin.saved, session, record["test_accuracy"], len(drawn.evaluation))
         if isinstance(fitted, LabelPropagationClassifier):
             text += "\nThis model cannot take new nodes: it spreads the labels of this graph. Train again when nodes are added."
+        text += "\n" if record["cautions"] else ""
         text += f"\nsaved in           {out}\nTry: pprop predict {out} --out predictions.csv"
     session.result(record | {"out": out}, text)
 
