@@ -455,6 +455,7 @@ RESIDUAL_WIDTH = WIDTH.but(32, "Width of every layer.")
 RESIDUAL_LAYERS = whole("layers", 8, 0, "Layers, each of which looks one step further.", MOST_STEPS)
 RESIDUAL_DROPOUT = DROPOUT.but(0.2, "Dropout on the features, on the first layer and on what each layer adds.")
 RESIDUAL_PENALTY = PENALTY.but(1e-5, "lambda of the L2 penalty lambda / 2 * |W|^2 on all matrices.")
+RESIDUAL_MAX_EPOCHS = MAX_EPOCHS.but(400)
 LABELS_AS_INPUTS = switch(
     "label_inputs",
     True,

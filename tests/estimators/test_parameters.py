@@ -28,6 +28,9 @@ CLASSES: list[Any] = [
     pprop.JKClassifier,
     pprop.BootstrappedFPClassifier,
     pprop.PropagatedClassifier,
+    pprop.ColumnsClassifier,
+    pprop.GPRGNNClassifier,
+    pprop.ResidualClassifier,
 ]
 
 

@@ -19,12 +19,14 @@ from pprop.estimators.columns import ColumnsClassifier
 from pprop.estimators.ensemble import APPNPEnsembleClassifier
 from pprop.estimators.explanation import Explanation, explain
 from pprop.estimators.fitted import TrainingRecord
+from pprop.estimators.gprgnn import GPRGNNClassifier
 from pprop.estimators.label_propagation import LabelPropagationClassifier
 from pprop.estimators.live import live
 from pprop.estimators.loading import load
 from pprop.estimators.node import NodeClassifier
 from pprop.estimators.propagated import PropagatedClassifier
 from pprop.estimators.propagated_features import PropagatedFeatures
+from pprop.estimators.residual import ResidualClassifier
 from pprop.estimators.source import GraphSource
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "Explanation",
     "GATClassifier",
     "GCNClassifier",
+    "GPRGNNClassifier",
     "GraphSource",
     "JKClassifier",
     "LabelPropagationClassifier",
@@ -46,6 +49,7 @@ __all__ = [
     "PPNPClassifier",
     "PropagatedClassifier",
     "PropagatedFeatures",
+    "ResidualClassifier",
     "SolvedPPNPClassifier",
     "TrainingRecord",
     "explain",

@@ -14,7 +14,7 @@ from pprop._validate import reject
 from pprop.estimators.fitted import AnyModel, Columns, Fitted, Spread
 from pprop.graph import Graph, Scaling
 from pprop.kernels import Kernels, choose_backend
-from pprop.models import PPNP, Architecture, FeatureNetwork, Model, SolvedPPNP
+from pprop.models import GPRGNN, PPNP, Architecture, FeatureNetwork, Model, SolvedPPNP
 from pprop.models.ensemble import Ensemble
 from pprop.models.inference import Inference
 from pprop.models.label_propagation import LabelPropagation
@@ -103,6 +103,8 @@ def decompose(
 
 
 def _why_not(model: AnyModel | Spread, function: str) -> str:
+    if isinstance(model, GPRGNN):
+        return "whose weights of hops are learned"
     if function == "explain":
         return "whose logits are no sum over nodes"
     if isinstance(model, LabelPropagation):

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from pprop._errors import InputError
-from pprop._validate import describe, reject
+from pprop._validate import describe, reject, warn
 from pprop.datasets import Split
 from pprop.estimators.features import scaled_alike
 from pprop.estimators.source import GraphSource
@@ -106,12 +106,14 @@ def logits_from(
     *,
     in_blocks: bool = False,
     file: str | PathLike[str] | None = None,
+    shown: tuple[NDArray[np.int64], int] | None = None,
     function: str = "load",
 ) -> NDArray[np.float32]:
     """Return the logits of all nodes, shape (n, c): the same bits as those at the end of the training.
 
     They are in memory, or in a file; then, with `in_blocks`, or where steps in memory do not fit, those of APPNP are made as
-    `pprop.scale.predict` makes them.
+    `pprop.scale.predict` makes them. `shown` are the labels (n,) that a model sees, -1 where it sees none, and the number of
+    classes.
     """
     if file is not None and not _by_steps(model):
         reject("logits_file", function, "None, unless the model is APPNP with the built-in network", describe(file))
@@ -131,7 +133,8 @@ def logits_from(
     if isinstance(model, BootstrappedFP):
         return feature_logits(model, graph, weights["coefficients"], weights["intercepts"])
     tensors = [torch.from_numpy(np.array(array))[None] for array in weights.values()]
-    return Inference(model, graph, backend.kernels).logits(tensors)[0].numpy()
+    labels = None if shown is None else (torch.from_numpy(shown[0]), shown[1])
+    return Inference(model, graph, backend.kernels, shown=labels).logits(tensors)[0].numpy()
 
 
 def _by_steps(model: AnyModel) -> bool:
@@ -380,6 +383,17 @@ class Fitted:
             return None
         return KnownErrors(self.known_nodes, self.extras["errors"], float(self.extras["temperature"][0]))
 
+    @property
+    def shown(self) -> tuple[NDArray[np.int64], int] | None:
+        """The labels that the model sees when it predicts, (n,), -1 for none, and the number of classes; None: it sees none."""
+        if not sees_labels(self.model):
+            return None
+        labels = np.full(self.graph.n_nodes, -1, dtype=np.int64)
+        if "shown" in self.extras:  # else on another graph
+            labels[self.known_nodes] = self.target.encode(self.known_labels)
+            labels[np.setdiff1d(self.known_nodes, self.extras["shown"])] = -1
+        return labels, self.target.columns
+
     def label_sources(self) -> tuple[NDArray[np.float64], Solution]:
         """Return what label propagation spreads, and what becomes of it."""
         assert isinstance(self.model, LabelPropagation)
@@ -400,9 +414,14 @@ class Fitted:
         assert not isinstance(self.model, Spread)
         assert self.record is not None
         scaled = scaled_alike(self.graph, self.scaling, function)
+        if self.graph_changed and sees_labels(self.model):
+            warn(
+                f"The labels that this {self.name} was trained with belong to another graph, so that it predicts without labels "
+                "here. One with label_inputs=False is trained for that."
+            )
         backend, blocks = backend_again(self.record, function), self.settings.get("neighbours") is not None
         outputs: NDArray[Any] = logits_from(
-            self.model, scaled, self.weights, backend, in_blocks=blocks, file=file, function=function
+            self.model, scaled, self.weights, backend, in_blocks=blocks, file=file, shown=self.shown, function=function
         )
         errors = self.errors
         if isinstance(self.model, LabelPropagation):
@@ -441,6 +460,11 @@ class Fitted:
             source=None,
         )
         return moved.again(function)
+
+
+def sees_labels(model: AnyModel | Spread) -> bool:
+    """Return whether training labels are inputs of a model that propagates them between its layers."""
+    return isinstance(model, Architecture) and model.sees_labels
 
 
 def elsewhere(name: str, model: AnyModel | Spread) -> str | None:
@@ -483,6 +507,17 @@ def checked_extras(
             expected = f"given the amounts of {len(nodes)} labels, finite, not negative and not all 0"
             reject("extras", name, expected, describe(sorted(extras)))
         return extras
+    if sees_labels(model):
+        shown = extras.get("shown", np.empty(0))
+        sound = list(extras) == ["shown"] and shown.ndim == 1 and shown.dtype == np.int64
+        if len(nodes) and (not sound or not np.array_equal(np.intersect1d(shown, nodes), shown)):
+            reject(
+                "extras",
+                name,
+                "given the nodes whose labels it sees, among the labelled ones",
+                describe(sorted(extras)),
+            )
+        return extras if len(nodes) else {}
     if not isinstance(model, Ensemble) or model.strength == 0:
         if extras:
             reject("extras", name, "none", describe(sorted(extras)))

@@ -21,7 +21,7 @@ from safetensors.numpy import load as read_tensors
 from pprop._errors import FormatError, InputError, MismatchError, Remedy
 from pprop._validate import describe, reject
 from pprop.datasets import Split
-from pprop.estimators import appnp, baselines, columns, ensemble, label_propagation
+from pprop.estimators import appnp, baselines, columns, ensemble, gprgnn, label_propagation, residual
 from pprop.estimators.features import FILE as FEATURES
 from pprop.estimators.features import TrainedFeatures, check_shape, shape_text
 from pprop.estimators.fitted import ExpectedWeight, Fitted, Weights, checked_extras, elsewhere, expected_weights
@@ -55,7 +55,7 @@ Known = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]
 # What a manifest may name: the classifiers that these modules define.
 _CLASSES: Mapping[str, Callable[..., NodeClassifier]] = {
     name: kind
-    for module in (appnp, baselines, columns, ensemble, label_propagation)
+    for module in (appnp, baselines, columns, ensemble, gprgnn, label_propagation, residual)
     for name, kind in inspect.getmembers(module, inspect.isclass)
     if kind.__module__ == module.__name__ and issubclass(kind, NodeClassifier)
 }
