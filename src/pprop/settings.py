@@ -384,6 +384,18 @@ SCORING = Setting[str | None](
     "score. With a measure, an epoch takes longer, because it computes the probabilities of the validation nodes.",
     _check_scoring,
 ).optional()
+AUTO_SCORING = SCORING.but(
+    None,
+    f"Measure that candidates are judged by on the validation nodes, by scikit-learn's name: {', '.join(SCORINGS)}. None: the "
+    "average precision of the rarer class of two where at most a quarter of the labels are of this class, else the accuracy.",
+)
+TIME = number(
+    "time",
+    120.0,
+    "(0, inf)",
+    "Seconds after which no further candidate is tried. A fit that has begun is finished, and what is kept is fitted to all "
+    "labels. None: every candidate is tried.",
+).optional()
 POSITIVE = Setting[Any](
     "positive",
     "",

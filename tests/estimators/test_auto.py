@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.metrics import balanced_accuracy_score
+from sklearn.metrics import average_precision_score, balanced_accuracy_score
 
 from pprop import (
     APPNPClassifier,
+    APPNPClassifierCV,
     APPNPEnsembleClassifier,
     AutoClassifier,
     Graph,
@@ -21,11 +23,14 @@ from pprop import (
     MLPNodeClassifier,
     load,
 )
+from pprop.estimators import auto
+from pprop.estimators.blend import BlendClassifier
 from pprop.estimators.targets import hold_out
 
 QUICK: dict[str, Any] = {"hidden": 8, "max_epochs": 20, "backend": "numba"}
 ALL = np.arange(90)
 NAMES = np.array(["ant", "bee", "cat"])
+SAME = (ALL[:, None] // 30 == ALL // 30) & (ALL[:, None] != ALL)  # all pairs within a community
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +40,11 @@ def chosen(graph: Graph, nodes: Any, animals: Any) -> AutoClassifier:
 
 def by_hand(graph: Graph, seed: int) -> dict[str, Any]:
     return {
+        "majority": LabelPropagationClassifier(graph, alpha=1.0, backend="numba"),
         "label_propagation": LabelPropagationClassifier(graph, backend="numba"),
         "network": MLPNodeClassifier(graph, random_state=seed, **QUICK),
         "appnp": APPNPClassifier(graph, random_state=seed, **QUICK),
+        "appnp_row": APPNPClassifierCV(graph, alphas=(0.1, 0.3, 0.5), normalization="row", random_state=seed, **QUICK),
         "appnp_label_reuse": APPNPEnsembleClassifier(
             graph, members=1, rounds=0, spread_errors=0.3, random_state=seed, **QUICK
         ),
@@ -51,80 +58,197 @@ def test_scores_are_those_of_fits_by_hand_on_the_other_nodes(
     assert chosen.validation_nodes_.tolist() == sorted(judges)
     assert np.bincount(judges // 30).tolist() == [2, 2, 2]
     others = ~np.isin(nodes, judges)
-    assert list(chosen.scores_) == ["label_propagation", "network", "appnp", "appnp_label_reuse"]
-    for name, model in by_hand(graph, 3).items():
+    models = by_hand(graph, 3)
+    assert set(models) <= set(chosen.scores_)
+    for name, model in models.items():
         model.fit(nodes[others], animals[others])
         assert chosen.scores_[name] == model.score(judges, NAMES[judges // 30])
-    best = max(chosen.scores_.values())
-    assert chosen.chosen_ == next(name for name, score in chosen.scores_.items() if score == best)
+    rows = {row.name: row for row in chosen.candidates_}
+    assert list(rows) == list(auto.CANDIDATES)
+    assert all(row.low <= row.score <= row.high and row.seconds > 0 for row in rows.values() if not row.left_out)
+    assert chosen.scores_[chosen.chosen_[0]] == max(chosen.scores_.values())
+    assert "majority" not in chosen.chosen_
+    assert 1 <= len(chosen.chosen_) <= 4
+    assert chosen.why_ == "Judged by accuracy: no class that is looked for is rare."
 
 
-def test_the_chosen_one_is_fitted_to_all_nodes(graph: Graph, nodes: Any, animals: Any, chosen: AutoClassifier) -> None:
-    model = by_hand(graph, 3)[chosen.chosen_].fit(nodes, animals)
-    assert type(chosen.best_) is type(model)
-    assert np.array_equal(chosen.logits_, model.logits_)
-    assert np.array_equal(chosen.predict_proba(), model.predict_proba())
+def test_what_is_chosen_is_fitted_to_all_nodes(graph: Graph, nodes: Any, animals: Any, chosen: AutoClassifier) -> None:
+    members = getattr(chosen.best_, "members_", [chosen.best_])
+    assert len(members) == len(chosen.chosen_)
+    for name, member in zip(chosen.chosen_, members, strict=True):
+        if name in by_hand(graph, 3):
+            alone = by_hand(graph, 3)[name].fit(nodes, animals)
+            assert np.array_equal(member.logits_, alone.logits_)
+    assert np.array_equal(chosen.predict_proba(), chosen.best_.predict_proba())
     assert chosen.known_nodes_.tolist() == sorted(nodes)
+
+
+def test_equal_candidates_are_averaged_saved_and_loaded_with_equal_bits(
+    graph: Graph, nodes: Any, animals: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    # the same classifier four times over: all score the same
+    ways = {
+        name: auto.Way(LabelPropagationClassifier, {"alpha": alpha}, features=False)
+        for name, alpha in (("a", 0.1), ("b", 0.1), ("c", 0.1), ("d", 0.1), ("e", 0.1))
+    }
+    monkeypatch.setattr(auto, "CANDIDATES", ways)
+    named = graph.replace(ids=[f"n{k}" for k in ALL])
+    model = AutoClassifier(named, random_state=0).fit(nodes, animals)
+    assert model.chosen_ == ("a", "b", "c", "d")
+    assert type(model.best_) is BlendClassifier
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model", graph=named)
+    assert np.array_equal(again.logits_, model.logits_)
+    np.testing.assert_allclose(
+        model.predict_proba(), LabelPropagationClassifier(named).fit(nodes, animals).predict_proba(), atol=1e-5
+    )
+    with pytest.raises(InputError, match="averages the probabilities of several classifiers"):
+        model.explain("n3")
 
 
 def test_without_an_edge_the_network_is_chosen_and_without_a_hint_in_the_features_the_labels(nodes: Any) -> None:
     truth = NAMES[ALL // 30]
     telling = np.eye(3)[ALL // 30] + np.random.default_rng(0).normal(0, 0.2, (90, 3))
-    same = (ALL[:, None] // 30 == ALL // 30) & (ALL[:, None] != ALL)
     options: dict[str, Any] = {**QUICK, "max_epochs": 60, "random_state": 0}
     alone = Graph.from_scipy(sparse.csr_array((90, 90)), features=telling)
     model = AutoClassifier(alone, **options).fit(nodes, truth[nodes])
-    assert model.chosen_ == "network"
+    assert "network" in model.chosen_
     assert model.score(ALL, truth) > 0.9
     mute = Graph.from_scipy(
-        sparse.csr_array(same.astype(float)), features=np.random.default_rng(1).normal(size=(90, 3))
+        sparse.csr_array(SAME.astype(float)), features=np.random.default_rng(1).normal(size=(90, 3))
     )
     model = AutoClassifier(mute, **options).fit(nodes, truth[nodes])
-    assert (model.chosen_, model.score(ALL, truth)) == ("label_propagation", 1.0)
+    assert model.chosen_[0] == "label_propagation"
+    assert model.score(ALL, truth) == 1.0
 
 
-def test_without_features_label_propagation_is_the_only_one_and_a_warning_says_so(
-    graph: Graph, nodes: Any, animals: Any
-) -> None:
+def test_nothing_beats_the_majority_on_noise(graph: Graph) -> None:
+    random = np.random.default_rng(2)
+    labels = np.where(random.random(90) < 0.7, "usual", "other")
+    noise = Graph.from_scipy(sparse.csr_array((90, 90)), features=random.normal(size=(90, 3)))
+    model = AutoClassifier(noise, random_state=0, **QUICK).fit(ALL, labels)
+    assert model.chosen_ == ("majority",)
+    assert set(model.predict(ALL[:0])) == set()
+    assert model.scores_["majority"] == pytest.approx(np.mean(labels[model.validation_nodes_] == "usual"))
+
+
+def test_without_features_only_what_reads_none_is_tried(graph: Graph, nodes: Any, animals: Any) -> None:
     bare = graph.replace(features=None)
-    with pytest.warns(
-        UserWarning, match=r"This graph has no features, so AutoClassifier tries label propagation alone"
-    ):
-        model = AutoClassifier(bare, **QUICK).fit(nodes, animals)
-    assert list(model.scores_) == ["label_propagation"]
-    assert np.array_equal(model.logits_, LabelPropagationClassifier(bare, backend="numba").fit(nodes, animals).logits_)
+    model = AutoClassifier(bare, **QUICK, random_state=0).fit(nodes, animals)
+    left_out = {row.name: row.left_out for row in model.candidates_ if row.left_out}
+    assert {"network", "appnp", "appnp_row", "appnp_label_reuse"} <= set(left_out)
+    assert left_out["network"] == "the graph has no features"
+    assert {"majority", "label_propagation"} <= set(model.scores_)
+
+
+def test_boosting_is_chosen_where_neighbours_differ() -> None:
+    ring = sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(400, 400))
+    truth = np.where(np.arange(400) % 2, "odd", "even")
+    nodes = np.random.default_rng(0).permutation(400)[:300]
+    model = AutoClassifier(Graph.from_scipy(ring), random_state=0).fit(nodes, truth[nodes])
+    assert set(model.chosen_) <= {"boosting", "linear", "forest"}
+    rest = np.setdiff1d(np.arange(400), nodes)
+    assert model.score(rest, truth[rest]) > 0.85
+    assert (
+        model.score(rest, truth[rest])
+        > LabelPropagationClassifier(model.graph).fit(nodes, truth[nodes]).score(rest, truth[rest]) + 0.2
+    )
 
 
 def test_one_node_in_every_class_leaves_none_to_choose_by(graph: Graph) -> None:
     with pytest.warns(UserWarning, match=r"Every class has one node only, so there is none for AutoClassifier"):
         model = AutoClassifier(graph, **QUICK).fit([3, 40, 70, 3], ["a", "b", "c", "a"])
-    assert (model.chosen_, model.scores_, len(model.validation_nodes_)) == ("label_propagation", {}, 0)
+    assert (model.chosen_, model.scores_, len(model.validation_nodes_)) == (("label_propagation",), {}, 0)
 
 
 def test_balanced_weights_compare_balanced_accuracies(graph: Graph) -> None:
     rare = np.where((ALL >= 60) & (ALL % 3 == 0), "rare", "usual")
-    model = AutoClassifier(graph, class_weight="balanced", validation=0.4, random_state=1, **QUICK).fit(ALL, rare)
+    options: dict[str, Any] = {"class_weight": "balanced", "validation": 0.4, "random_state": 1, "scoring": "accuracy"}
+    model = AutoClassifier(graph, **options, **QUICK).fit(ALL, rare)
     judges = model.validation_nodes_
     others = np.setdiff1d(ALL, judges)
     for name, single in by_hand(graph, 1).items():
-        single.set_params(class_weight="balanced").fit(others, rare[others])
+        if name != "majority":
+            single.set_params(class_weight="balanced")
+        single.fit(others, rare[others])
         expected = balanced_accuracy_score(rare[judges], single.predict(judges))
         assert model.scores_[name] == pytest.approx(expected)
 
 
-def test_stopping_nodes_of_ones_own_never_choose(graph: Graph, nodes: Any, animals: Any) -> None:
+def test_a_rare_class_is_judged_by_its_average_precision_or_by_what_is_wanted(graph: Graph) -> None:
+    rare = np.where((ALL >= 60) & (ALL % 3 == 0), "rare", "usual")
+    model = AutoClassifier(graph, random_state=1, time=1e-9, **QUICK).fit(ALL, rare)
+    assert model.why_.startswith("Judged by the average precision of 'rare', because 11 % of the training labels")
+    judges = model.validation_nodes_
+    others = np.setdiff1d(ALL, judges)
+    alone = LabelPropagationClassifier(graph, alpha=1.0).fit(others, rare[others])
+    expected = average_precision_score(rare[judges] == "rare", alone.predict_proba(judges)[:, 0])
+    assert model.scores_["majority"] == pytest.approx(expected)
+    other = AutoClassifier(graph, random_state=1, time=1e-9, scoring="roc_auc", positive="usual", **QUICK).fit(
+        ALL, rare
+    )
+    assert other.why_ == f"Judged by the {other.scoring_.words}."
+    assert (other.scoring_.name, other.scoring_.positive) == ("roc_auc", "usual")
+    with pytest.raises(InputError, match=r"'scoring' parameter of AutoClassifier must be one of .*'accuracy'"):
+        AutoClassifier(graph, scoring="acuracy").fit(ALL, rare)
+    with pytest.raises(InputError, match="'positive' parameter"):
+        AutoClassifier(graph, positive="absent").fit(ALL, rare)
+
+
+def test_no_node_of_the_rare_class_to_judge_by_is_refused(graph: Graph) -> None:
+    labels = np.where(ALL == 7, "rare", "usual")
+    with pytest.raises(InputError, match=r"None of \d+ validation nodes is 'rare'"):
+        AutoClassifier(graph, random_state=0, **QUICK).fit(ALL, labels)
+
+
+def test_half_of_the_stopping_nodes_judge_and_in_the_end_all_are_used(graph: Graph, nodes: Any, animals: Any) -> None:
     pair = (nodes[24:], animals[24:])
-    model = AutoClassifier(graph, random_state=0, **QUICK).fit(nodes[:24], animals[:24], stopping=pair)
-    assert set(model.validation_nodes_) <= set(nodes[:24])
+    model = AutoClassifier(graph, random_state=0, time=1e-9, **QUICK).fit(nodes[:24], animals[:24], stopping=pair)
+    assert set(model.validation_nodes_) < set(nodes[24:])
+    assert len(model.validation_nodes_) == 6
+    rest = np.setdiff1d(nodes, model.validation_nodes_)
+    alone = LabelPropagationClassifier(graph, alpha=1.0).fit(rest, NAMES[rest // 30])
+    judges = model.validation_nodes_
+    assert model.scores_["majority"] == alone.score(judges, NAMES[judges // 30])
     assert model.known_nodes_.tolist() == sorted(nodes)
+    single = (nodes[33:], np.array(["ant", "bee", "cat"]))  # one of each class: none to judge by
+    first = nodes[:24]
+    model = AutoClassifier(graph, random_state=0, time=1e-9, **QUICK).fit(
+        np.setdiff1d(first, single[0]), NAMES[np.setdiff1d(first, single[0]) // 30], stopping=single
+    )
+    assert set(model.validation_nodes_) <= set(nodes[:24])
+
+
+def test_when_the_time_has_run_out_it_says_what_was_not_tried(graph: Graph, nodes: Any, animals: Any) -> None:
+    begin = time.perf_counter()
+    model = AutoClassifier(graph, time=1e-6, random_state=0, **QUICK).fit(nodes, animals)
+    assert list(model.scores_) == ["majority"]
+    assert {row.left_out for row in model.candidates_[1:]} == {"the time of 1e-06 s was used up"}
+    assert model.chosen_ == ("majority",)
+    assert time.perf_counter() - begin < 60  # a fit that has begun is finished
+    with pytest.raises(InputError, match=r"'time' parameter of AutoClassifier must be a float in \(0, inf\)"):
+        AutoClassifier(graph, time=0).fit(nodes, animals)
+
+
+def test_a_candidate_that_cannot_be_fitted_is_left_out_with_its_reason(
+    graph: Graph, nodes: Any, animals: Any, monkeypatch: Any
+) -> None:
+    ways = {
+        "majority": auto.CANDIDATES["majority"],
+        "ensemble": auto.Way(APPNPEnsembleClassifier, {"members": 1, "rounds": 0, "folds": 10_000}),
+    }
+    monkeypatch.setattr(auto, "CANDIDATES", ways)
+    model = AutoClassifier(graph, random_state=0, **QUICK).fit(nodes, animals)
+    assert "'folds' parameter" in model.candidates_[1].left_out
+    monkeypatch.setattr(auto, "CANDIDATES", {"ensemble": ways["ensemble"]})
+    with pytest.raises(InputError, match="'folds' parameter"):
+        AutoClassifier(graph, random_state=0, **QUICK).fit(nodes, animals)
 
 
 def test_it_is_saved_loaded_and_explained_as_the_chosen_one(nodes: Any, tmp_path: Path) -> None:
-    same = (ALL[:, None] // 30 == ALL // 30) & (ALL[:, None] != ALL)
-    graph = Graph.from_scipy(
-        sparse.csr_array(same.astype(float)), features=np.ones((90, 1)), ids=[f"n{k}" for k in ALL]
-    )
-    model = AutoClassifier(graph, random_state=0, **QUICK).fit(nodes, NAMES[nodes // 30])
+    graph = Graph.from_scipy(sparse.csr_array(SAME.astype(float)), ids=[f"n{k}" for k in ALL])
+    model = AutoClassifier(graph, random_state=0, time=1e-9, **QUICK)
+    model = model.fit(nodes, NAMES[nodes // 30])  # the majority, which spreads nothing
     model.save(tmp_path / "model")
     again = load(tmp_path / "model", graph=graph)
     assert type(again) is type(model.best_) is LabelPropagationClassifier
@@ -145,6 +269,15 @@ def test_unknown_labels_are_left_out_and_text_are_ids(graph: Graph, nodes: Any, 
     assert first.score(y=labels) == second.score(nodes, animals)
 
 
+def test_labels_that_the_graph_has_are_never_read(graph: Graph, nodes: Any, animals: Any) -> None:
+    logits = []
+    for turn in (0, 1):
+        labels = np.roll(ALL // 30, turn)
+        model = AutoClassifier(graph.replace(labels=labels), random_state=0, **QUICK).fit(nodes, animals)
+        logits.append(model.logits_)
+    assert np.array_equal(*logits)
+
+
 def test_settings_are_cloned_and_impossible_ones_named(graph: Graph, nodes: Any, animals: Any) -> None:
     model = AutoClassifier(graph, alpha=0.2, validation=0.3, **QUICK)
     twin: Any = clone(model)
@@ -156,3 +289,7 @@ def test_settings_are_cloned_and_impossible_ones_named(graph: Graph, nodes: Any,
     ):
         with pytest.raises(InputError, match=sentence):
             AutoClassifier(graph).set_params(**settings).fit(nodes, animals)
+    with pytest.raises(InputError, match="nodes that are not in X"):
+        AutoClassifier(graph, **QUICK).fit(nodes, animals, stopping=(nodes[:3], animals[:3]))
+    with pytest.raises(InputError, match=r"a pair \(nodes, y\) or a float in \(0, 1\)"):
+        AutoClassifier(graph, **QUICK).fit(nodes, animals, stopping=1.5)

@@ -43,6 +43,7 @@ FILES = frozenset(
         "predictions.csv",
         "curves.png",
         "curves.svg",
+        *(f"member{k}" for k in range(16)),  # folders of a blend: as many as `BlendClassifier` may have
     }
 )
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pprop.cli.splits import Drawn
     from pprop.datasets import Split
-    from pprop.estimators import APPNPClassifierCV, APPNPEnsembleClassifier, NodeClassifier
+    from pprop.estimators import APPNPClassifierCV, APPNPEnsembleClassifier, AutoClassifier, NodeClassifier
     from pprop.estimators.fitted import TrainingRecord
     from pprop.graph import Graph
     from pprop.graph.features.column_recipe import ColumnRecipe
@@ -47,8 +47,8 @@ _TRIED = ("label_propagation", "network")
 class Report:
     """The figures of one fitted model on its test nodes, and of the baselines once they are compared.
 
-    `alike` is what the edges between training nodes show. `chosen` is what auto adds to the record: the name of the model it kept,
-    and how good each was on nodes set aside.
+    `alike` is what the edges between training nodes show. `chosen` is what auto adds to the record, see `candidates_of`; empty for
+    another model.
     """
 
     def __init__(
@@ -120,7 +120,8 @@ class Report:
     @property
     def _balanced(self) -> bool:
         """Whether models are compared by their balanced accuracy."""
-        return getattr(self._fitted, "class_weight", None) is not None
+        parts = getattr(self._fitted, "members_", [self._fitted])
+        return any(getattr(one, "class_weight", None) is not None for one in parts)
 
     def _lead(self, ours: Evaluation, theirs: Evaluation) -> Lead:
         return Lead.of(ours, theirs, balanced=self._balanced)
@@ -133,10 +134,8 @@ class Report:
         if watched and not math.isnan(reached):
             lines.append(f"validation         {reached:.1%} of {counted(watched, 'validation node')}")
         lines += course(self._fitted)[1]
-        if self._chosen.get("scores"):
-            tried = ", ".join(f"{name} {score:.1%}" for name, score in self._chosen["scores"].items())
-            which = f"{self._chosen['chosen']} (on nodes that neither train nor test: {tried})"
-            lines.insert(0, f"chosen             {which.replace('_', ' ')}")
+        if self._chosen:
+            lines = [*candidate_lines(self._chosen), *lines]
         if self._fitted.scaling_ is not None:
             lines.append(f"features           {self._fitted.scaling_}")
         lines.append(f"neighbours         {self._alike.figures('training nodes')}")
@@ -379,6 +378,54 @@ def measure_of(*, balanced: bool) -> str:
     return "balanced accuracy" if balanced else "accuracy"
 
 
+def candidates_of(model: AutoClassifier) -> dict[str, Any]:
+    """Return what auto adds to the record: what it kept, by what it judged, and what became of each candidate."""
+    rows = [
+        {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in vars(row).items()}
+        for row in model.candidates_
+    ]
+    scoring = model.scoring_
+    return {
+        "chosen": list(model.chosen_),
+        "chosen_score": None if math.isnan(model.score_) else model.score_,
+        "scoring": scoring.name,
+        "positive": scoring.positive if scoring.metric.by_class else None,
+        "judged": model.why_,
+        "judges": len(model.validation_nodes_),
+        "scores": model.scores_,
+        "candidates": rows,
+    }
+
+
+def candidate_lines(record: Mapping[str, Any]) -> list[str]:
+    """Return for people what auto kept and a table of the candidates, the best first and those that were left out last."""
+    names = " and ".join(record["chosen"]).replace("_", " ")
+    kept = f"{names}, the geometric mean of their probabilities" if len(record["chosen"]) > 1 else names
+    if record["chosen_score"] is not None:
+        kept += f": {record['chosen_score']:.3f} on {counted(record['judges'], 'node')} that neither train nor test"
+    lines = [f"chosen             {kept}"]
+    tried = sorted((row for row in record["candidates"] if not row["left_out"]), key=lambda row: -row["score"])
+    cells = [
+        [
+            row["name"].replace("_", " "),
+            f"{row['score']:.3f}",
+            "" if row["low"] is None else f"{row['low']:.3f} to {row['high']:.3f}",
+            f"{row['seconds']:.1f}",
+            "yes" if row["name"] in record["chosen"] else "",
+        ]
+        for row in tried
+    ]
+    if not cells:
+        return [*lines, ""]
+    headings = ("candidate", record["scoring"].replace("_", " "), "95 % interval", "seconds", "chosen")
+    left_out = [
+        f"Not tried: {row['name'].replace('_', ' ')}: {row['left_out']}"
+        for row in record["candidates"]
+        if row["left_out"]
+    ]
+    return [*lines, record["judged"], "", columns(headings, cells, left=(0, 4)), *left_out, ""]
+
+
 def baseline_table(
     model: str, evaluation: Evaluation, baselines: Mapping[str, Evaluation | None], *, balanced: bool
 ) -> str:
@@ -470,13 +517,13 @@ def cautions(
 
 def course(fitted: NodeClassifier) -> tuple[dict[str, Any], list[str]]:
     """Return the part of the report that differs from model to model: epochs, their speed, and what was chosen."""
-    from pprop.estimators import APPNPClassifierCV, APPNPEnsembleClassifier, LabelPropagationClassifier
+    from pprop.estimators import APPNPClassifierCV, APPNPEnsembleClassifier
 
     training = fitted.record_
     place = f"({training.backend}, {training.device})"
     if isinstance(fitted, APPNPEnsembleClassifier):
         return _of_ensemble(fitted, place)
-    if isinstance(fitted, LabelPropagationClassifier):
+    if not training.epochs:  # label propagation, which trains nothing, or several models
         return dict.fromkeys(("epochs", "best_epoch", "ms_per_epoch")), [f"time               {_time(training)}"]
     speed = training.ms_per_epoch
     record = {**picked(training, "epochs", "best_epoch"), "ms_per_epoch": speed}

@@ -17,7 +17,7 @@ from pprop.cli.errors import Checks, UsageError
 from pprop.cli.graphs import GraphArgument, GraphInput, TableOptions
 from pprop.cli.models import FILES, write_artefact
 from pprop.cli.output import Session, check_folder, new_folder
-from pprop.cli.report import Report, alike_of, column_lines, columns_of_tables, overview
+from pprop.cli.report import Report, alike_of, candidates_of, column_lines, columns_of_tables, overview
 from pprop.cli.splits import SplitOptions, class_names
 from pprop.cli.verbs import (
     BackendOption,
@@ -77,6 +77,7 @@ _OWNERS: Mapping[str, tuple[ModelName, ...]] = {
     "alphas": _SEVERAL,
     "runs": (ModelName.APPNP_CV,),
     **dict.fromkeys(("members", "rounds", "folds", "spread_errors"), (ModelName.APPNP_ENSEMBLE,)),
+    "time": (ModelName.AUTO,),
 }
 _SCALE_NEIGHBOURS = 64  # of --scale
 _PAPERS_ALPHA = f"the paper's for the graph, or {settings.ALPHA.default}"
@@ -119,6 +120,7 @@ class ModelOptions(Options):
     rounds: Annotated[int | None, _of(settings.ROUNDS)] = None
     folds: Annotated[int | None, _of(settings.FOLDS)] = None
     spread_errors: Annotated[float | None, _of(settings.SPREAD_ERRORS)] = None
+    time: Annotated[float | None, _of(settings.TIME, "no limit")] = None
 
     def arguments(self) -> dict[str, Any]:
         """Return the options given as arguments of the model's classifier; refuse those that the model does not have.
@@ -303,7 +305,8 @@ def train(
     The models: appnp averages the predictions of a network over the graph by power steps. ppnp uses the exact PageRank
     matrix; solved-ppnp solves for all nodes in every epoch, for many labelled nodes. mlp is the network alone. label-propagation needs no
     features. appnp-cv chooses alpha by the validation nodes. appnp-ensemble trains several members that vote; 'pprop
-    explain' and 'pprop live' cannot use it. auto tries several and keeps the best on labelled nodes that it sets aside.
+    explain' and 'pprop live' cannot use it. auto tries several, judges them by validation nodes, and keeps the best or the mean of
+    the best, which 'pprop explain' and 'pprop live' cannot use.
 
     Use --scale for graphs of millions of nodes: it trains in mini-batches and predicts in blocks.
     """
@@ -350,10 +353,10 @@ def train(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the report has it among its cautions
         made = _fit(model.model, known, drawn, labels, model.arguments(), arguments)
-    from pprop.estimators import LabelPropagationClassifier
+    from pprop.estimators.fitted import elsewhere
 
-    fitted = getattr(made, "best_", made)  # auto keeps one of several
-    chosen = {} if made is fitted else {"chosen": made.chosen_, "scores": made.scores_}
+    fitted = getattr(made, "best_", made)  # auto keeps one of several, or their mean
+    chosen = {} if made is fitted else candidates_of(made)
     report = Report(fitted, model.model, origin, made_split, alike, labels, chosen)
     if not no_baselines:
         session.say("Fitting the baselines (--no-baselines leaves them out)")
@@ -367,8 +370,8 @@ def train(
     if out is not None:
         with new_folder(out, session, names=FILES, force=force) as folder:
             write_artefact(folder, fitted, origin.saved, session, record["test_accuracy"], len(drawn.evaluation))
-        if isinstance(fitted, LabelPropagationClassifier):
-            text += "\nThis model cannot take new nodes: it spreads the labels of this graph. Train again when nodes are added."
+        if elsewhere(fitted.fitted_.name, fitted.fitted_.model) is not None:
+            text += "\nThis model cannot take new nodes: it uses the labels of this graph. Train again when nodes are added."
         text += "\n" if record["cautions"] else ""
         text += f"\nsaved in           {out}\nTry: pprop predict {out} --out predictions.csv"
     session.result(record | {"out": out}, text)

@@ -105,6 +105,7 @@ class ColumnsClassifier(NodeClassifier):
     random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
 
     _kind = Columns
+    stops_early = False
 
     def _fit(self, given: Given, values: dict[str, Any]) -> Fitted:
         _check_estimator(self.estimator)

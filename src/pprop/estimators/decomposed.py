@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop._validate import reject
-from pprop.estimators.fitted import AnyModel, Columns, Fitted, Spread
+from pprop.estimators.fitted import AnyModel, Blend, Columns, Fitted, Spread
 from pprop.graph import Graph, Scaling
 from pprop.kernels import Kernels, choose_backend
 from pprop.models import GPRGNN, PPNP, Architecture, FeatureNetwork, Model, SolvedPPNP
@@ -105,6 +105,8 @@ def decompose(
 def _why_not(model: AnyModel | Spread, function: str) -> str:
     if isinstance(model, GPRGNN):
         return "whose weights of hops are learned"
+    if isinstance(model, Blend):
+        return "which averages the probabilities of several classifiers"
     if function == "explain":
         return "whose logits are no sum over nodes"
     if isinstance(model, LabelPropagation):

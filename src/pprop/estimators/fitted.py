@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, NamedTuple, Protocol, Self, TypeVar, cast, final
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar, cast, final
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import sparse, special
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -53,12 +53,47 @@ class Columns:
     label_inputs: bool
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class Blend:
+    """Fitted classifiers of the same graph and classes, whose probabilities are averaged.
+
+    Attributes
+    ----------
+    members
+        What their fits left behind.
+    """
+
+    members: tuple[Fitted, ...]
+
+    def outputs(self) -> NDArray[np.float64]:
+        """Return the logarithm of the geometric mean of the probabilities, divided by its sum, shape (n, c)."""
+        return log_geometric_mean([one.target.probabilities(one.outputs) for one in self.members])
+
+
 # What a classifier may learn.
-AnyModel = Model | Architecture | BootstrappedFP | Ensemble | LabelPropagation | Columns
+AnyModel = Model | Architecture | BootstrappedFP | Ensemble | LabelPropagation | Columns | Blend
 
 # Arrays by name: "layer0", "layer1", ..., "bias0", ... of the built-in network, or the names of a module's state or a description.
 # Those of an ensemble begin with "member0.", "member1.", ...
 Weights = dict[str, NDArray[Any]]
+
+
+# Of a blend.
+MOST_MEMBERS = 16
+# Smallest probability in a geometric mean: a member that is certain does not outvote all others.
+LEAST_PROBABILITY = 1e-6
+
+
+def log_geometric_mean(probabilities: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+    """Return the logarithm of the geometric mean of probabilities, each of shape (m, c), divided by its sum.
+
+    >>> mean = log_geometric_mean([np.array([[0.9, 0.1]]), np.array([[0.5, 0.5]])])
+    >>> np.exp(mean).round(3)
+    array([[0.75, 0.25]])
+    """
+    logs = [np.log(np.maximum(one.astype(np.float64), LEAST_PROBABILITY)) for one in probabilities]
+    return special.log_softmax(np.mean(logs, axis=0), axis=1)
 
 
 @final
@@ -82,8 +117,8 @@ def expected_weights(model: AnyModel, n_features: int, n_classes: int) -> Iterat
         one = list(expected_weights(model.member, n_features, n_classes))
         for k in range(model.members):
             yield from (weight._replace(name=f"member{k}.{weight.name}") for weight in one)
-    elif isinstance(model, LabelPropagation | Columns):
-        return  # labels are all that the one has, outputs all that is kept of the other
+    elif isinstance(model, LabelPropagation | Columns | Blend):
+        return  # labels are all that the first has, outputs all that is kept of the second, the third has other models
     elif isinstance(model, BootstrappedFP):
         yield ExpectedWeight("coefficients", (n_classes, n_features), np.dtype(np.float64))
         yield ExpectedWeight("intercepts", (n_classes,), np.dtype(np.float64))
@@ -128,7 +163,7 @@ def logits_from(
         arrays, each = list(weights.values()), len(weights) // model.members
         layers = [torch.from_numpy(np.stack(arrays[layer::each])) for layer in range(each)]
         return mean_log_probabilities(Inference(model.member, graph, backend.kernels).logits(layers).numpy())
-    if isinstance(model, LabelPropagation | Columns):  # they are made of labels alone, or kept
+    if isinstance(model, LabelPropagation | Columns | Blend):  # they are made of labels alone, kept, or those of others
         return np.empty((graph.n_nodes, 0), dtype=np.float32)
     if isinstance(model, BootstrappedFP):
         return feature_logits(model, graph, weights["coefficients"], weights["intercepts"])
@@ -377,6 +412,14 @@ class Fitted:
         return self.kind.__name__
 
     @property
+    def every_weight(self) -> Weights:
+        """The weights by name, of a blend those of all members, each after the member's name."""
+        if not isinstance(self.model, Blend):
+            return self.weights
+        parts = [(member_name(k), one.every_weight) for k, one in enumerate(self.model.members)]
+        return {f"{member}.{name}": array for member, weights in parts for name, array in weights.items()}
+
+    @property
     def errors(self) -> KnownErrors | None:
         """The errors at known nodes that an ensemble spreads; None: it spreads none."""
         if not isinstance(self.model, Ensemble) or not self.extras:
@@ -413,6 +456,9 @@ class Fitted:
         """
         assert not isinstance(self.model, Spread)
         assert self.record is not None
+        if isinstance(self.model, Blend):
+            blend = Blend(tuple(one.again(function) for one in self.model.members))
+            return replace(self, model=blend, outputs=blend.outputs())
         scaled = scaled_alike(self.graph, self.scaling, function)
         if self.graph_changed and sees_labels(self.model):
             warn(
@@ -447,8 +493,12 @@ class Fitted:
         if (reason := elsewhere(self.name, self.model)) is not None:
             raise InputError(reason)
         none = self.known_nodes[:0]
+        model = self.model
+        if isinstance(model, Blend):
+            model = Blend(tuple(one.on(graph, function) for one in model.members))
         moved = replace(
             self,
+            model=model,
             graph=graph,
             graph_changed=True,
             known_nodes=none,
@@ -459,7 +509,16 @@ class Fitted:
             test_nodes=None,
             source=None,
         )
-        return moved.again(function)
+        return replace(moved, outputs=model.outputs()) if isinstance(model, Blend) else moved.again(function)
+
+
+def member_name(place: int) -> str:
+    """Return the name of a member of a blend: of its weights and of its folder.
+
+    >>> member_name(0)
+    'member0'
+    """
+    return f"member{place}"
 
 
 def sees_labels(model: AnyModel | Spread) -> bool:
@@ -469,6 +528,9 @@ def sees_labels(model: AnyModel | Spread) -> bool:
 
 def elsewhere(name: str, model: AnyModel | Spread) -> str | None:
     """Return why a fitted model cannot be used on another graph than its own; None: it can."""
+    if isinstance(model, Blend):
+        reasons = [elsewhere(one.name, one.model) for one in model.members]
+        return next((reason for reason in reasons if reason is not None), None)
     if isinstance(model, LabelPropagation):
         what = f"The labels that a {name} spreads"
     elif isinstance(model, Columns):

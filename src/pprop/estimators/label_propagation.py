@@ -70,6 +70,7 @@ class LabelPropagationClassifier(NodeClassifier):
     """
 
     _kind = LabelPropagation
+    stops_early = False
 
     graph: Graph = field(kw_only=False, metadata={"setting": GRAPH.but(None, "Shared, not copied, in a clone.")})
     alpha: float | None = settings.TELEPORT.field()

@@ -8,7 +8,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, cast
@@ -22,10 +22,19 @@ from pprop._errors import FormatError, InputError, MismatchError, Remedy
 from pprop._validate import describe, reject
 from pprop.datasets import Split
 from pprop.estimators import appnp, baselines, columns, ensemble, gprgnn, label_propagation, residual
+from pprop.estimators.blend import BlendClassifier, blend_of
 from pprop.estimators.features import FILE as FEATURES
 from pprop.estimators.features import TrainedFeatures, check_shape, shape_text
-from pprop.estimators.fitted import ExpectedWeight, Fitted, Weights, checked_extras, elsewhere, expected_weights
-from pprop.estimators.manifest import WEIGHTS, Manifest, damaged, read_manifest
+from pprop.estimators.fitted import (
+    ExpectedWeight,
+    Fitted,
+    Weights,
+    checked_extras,
+    elsewhere,
+    expected_weights,
+    member_name,
+)
+from pprop.estimators.manifest import MANIFEST, WEIGHTS, Manifest, damaged, read_manifest
 from pprop.estimators.node import NodeClassifier
 from pprop.estimators.parameters import NEIGHBOURS, ModuleOrFactory
 from pprop.estimators.saving import (
@@ -124,6 +133,11 @@ def load(
         reject("graph", FUNCTION, "a Graph or None", describe(graph))
     found, history, known, extras, scaling = _read_weights(folder, manifest)
     _check_predictor(predictor, manifest)
+    if manifest.model == BlendClassifier.__name__:
+        if logits_file is not None:
+            expected = "None, unless the model is APPNP with the built-in network"
+            reject("logits_file", FUNCTION, expected, describe(logits_file))
+        return _load_blend(folder, manifest, graph)
     trained = _read_features(folder, manifest)
     used = _find_graph(folder, manifest, trained.recipe) if graph is None else trained.matched(graph, FUNCTION)
     check_shape(used, manifest.feature_shape, FUNCTION)
@@ -177,6 +191,42 @@ def load(
     )
     estimator.fitted_ = fitted.again(FUNCTION, logits_file)
     return estimator
+
+
+def _load_blend(folder: Path, manifest: Manifest, graph: Graph | None) -> BlendClassifier:
+    """Return a blend, whose members lie in folders of their own; each of them is the one that the manifest has the digest of."""
+    if not manifest.members:
+        raise damaged(folder, "it does not say which members it has")
+    members: list[NodeClassifier] = []
+    for k, digest in enumerate(manifest.members):
+        place = folder / member_name(k)
+        try:
+            content = read_file(place / MANIFEST)
+        except OSError as error:
+            raise damaged(folder, f"{member_name(k)}/{MANIFEST} cannot be read ({error.strerror})") from error
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise damaged(
+                folder, f"{member_name(k)} is not the member that the manifest describes, its SHA-256 differs"
+            )
+        if k == 0 and graph is None:
+            graph = _find_graph(folder, manifest, _read_features(folder, manifest).recipe)
+        members.append(load(place, graph=graph))
+    first = members[0]
+    for one in members:
+        same = np.array_equal(one.classes_, manifest.classes) and one.graph_.fingerprint == first.graph_.fingerprint
+        if not same or isinstance(one, BlendClassifier):
+            raise damaged(folder, "its members are not of the same graph and classes")
+    blend = BlendClassifier(first.graph_, members=members)
+    blended = blend_of([one.fitted_ for one in members])
+    changed = blended.graph_changed
+    blend.fitted_ = replace(
+        blended,
+        record=manifest.record,
+        accuracy=None if changed else manifest.accuracy,
+        test_nodes=None if changed else manifest.test_nodes,
+        source=None if changed else manifest.source,
+    )
+    return blend
 
 
 def _read_weights(folder: Path, manifest: Manifest) -> tuple[Weights, History, Known, Weights, Scaling | None]:

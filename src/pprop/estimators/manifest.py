@@ -6,7 +6,7 @@ import math
 import os
 import platform
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -21,7 +21,7 @@ from pprop._validate import describe
 from pprop._version import __version__
 from pprop.estimators.features import FILE as FEATURES
 from pprop.estimators.features import feature_shape
-from pprop.estimators.fitted import Fitted, TrainingRecord
+from pprop.estimators.fitted import MOST_MEMBERS, Fitted, TrainingRecord
 from pprop.estimators.source import GraphSource
 from pprop.graph.files import read_json
 from pprop.models import FeatureNetwork, Model
@@ -46,11 +46,12 @@ def build_manifest(
     tested: tuple[float | None, int | None],
     digest: str,
     features: str | None,
+    members: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the manifest of a fitted model, ready for JSON.
 
     `tested` is its accuracy and the number of test nodes; `digest` and `features` are the digests of the weights and of
-    the description of the features.
+    the description of the features, `members` those of the manifests of a blend's members.
     """
     assert fitted.record is not None
     graph, classes, model = fitted.graph, fitted.target.names, fitted.model
@@ -65,7 +66,7 @@ def build_manifest(
             "class": fitted.name,
             "alpha": fitted.alpha,
             "predictor": None if built_in else f"{named.__module__}.{named.__qualname__}",
-            "parameters": sum(array.size for array in fitted.weights.values()),
+            "parameters": sum(array.size for array in fitted.every_weight.values()),
         },
         "settings": {name: _plain(value) for name, value in fitted.settings.items()},
         "classes": {"kind": _KINDS[classes.dtype.kind], "values": classes.tolist()},
@@ -87,6 +88,7 @@ def build_manifest(
         | {package: version(package) for package in _PACKAGES},
         "weights": {"file": WEIGHTS, "sha256": digest},
         "features": None if features is None else {"file": FEATURES, "sha256": features},
+        **({"members": list(members)} if members else {}),
     }
 
 
@@ -156,6 +158,7 @@ class Manifest:
     test_nodes: int | None
     sha256: str
     features_sha256: str | None  # None: no file, or not known before version 3
+    members: tuple[str, ...] = ()  # digests of the manifests of a blend's members
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -198,6 +201,9 @@ def read_manifest(folder: Path) -> Manifest:
     # not the same: text that ends in a null character, which numpy drops; another code: an integer of more than 64 bits
     if len(values) < 2 or classes.dtype.kind != code or not classes.tolist() == values == sorted(set(values)):
         raise wrong("classes", "values", values)
+    members: list[Any] = typed("members", None, list) if "members" in content else []
+    if not all(type(digest) is str for digest in members) or len(members) > MOST_MEMBERS:
+        raise wrong("members", None, members)
     types: dict[str, tuple[type | None, ...]] = {"int": (int,), "str": (str,), "float": (float, None)}
     noted: dict[str, Any] = typed("training", None, dict)
     found = {
@@ -224,6 +230,7 @@ def read_manifest(folder: Path) -> Manifest:
         test_nodes=test_nodes,
         sha256=typed("weights", "sha256", str),
         features_sha256=typed("features", "sha256", str) if described else None,
+        members=tuple(members),
     )
 
 

@@ -207,6 +207,8 @@ class NodeClassifier(ClassPredictor):
 
     # What else than early stopping needs stopping nodes; None: nothing, and `stopping` may be None.
     _stopping_nodes_also: ClassVar[str | None] = None
+    # Whether validation nodes end the training; else all labels are learned.
+    stops_early: ClassVar[bool] = True
 
     @abstractmethod
     def _fit(self, given: Given, values: dict[str, Any]) -> Fitted:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self, cast, final
 
 import numpy as np
@@ -388,6 +388,29 @@ class Given:
             nodes, labels, weights = nodes[some], labels[some], weights[some]
         return cls(nodes, labels, weights, held, found.unlabelled, tuple(missing_labels))
 
+    def validation(self) -> tuple[tuple[NDArray[np.int64], NDArray[Any]], float | None]:
+        """Return further nodes for early stopping with their labels, as a rule none, and the fraction in their place, checked."""
+        pair = _pair(self.stopping)
+        if pair is not None:
+            both = np.intersect1d(self.nodes, pair[0])
+            if both.size:
+                reject("stopping", "fit", "nodes that are not in X", f"node {both[0]}, which is,")
+            return pair, None
+        none = self.nodes[:0], self.labels[:0]
+        if self.stopping is None:
+            return none, None
+        try:
+            return none, check_float(self.stopping, "stopping", "fit", "(0, 1)")
+        except InputError:
+            reject("stopping", "fit", "a pair (nodes, y) or a float in (0, 1)", describe(self.stopping))
+
+    def all_labels(self) -> Self:
+        """Return the same with validation nodes among the others, weight 1 each: for what learns from all labels."""
+        (nodes, labels), _ = self.validation()
+        weights = None if self.weights is None else np.concatenate([self.weights, np.ones(len(nodes))])
+        together = np.concatenate([self.nodes, nodes]), np.concatenate([self.labels, labels])
+        return replace(self, nodes=together[0], labels=together[1], weights=weights, stopping=None)
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -426,18 +449,8 @@ class FitData:
     @classmethod
     def of(cls, given: Given, graph: Graph, seed: int = 0, class_weight: ClassWeight = None) -> Self:
         """Divide what was given into training and validation nodes; those of a pair are the latter."""
-        nodes, labels, stopping = given.nodes, given.labels, given.stopping
-        pair = _pair(stopping)
-        watched, watched_labels = (nodes[:0], labels[:0]) if pair is None else pair
-        both = np.intersect1d(nodes, watched)
-        if both.size:
-            reject("stopping", "fit", "nodes that are not in X", f"node {both[0]}, which is,")
-        fraction = None
-        if stopping is not None and pair is None:
-            try:
-                fraction = check_float(stopping, "stopping", "fit", "(0, 1)")
-            except InputError:
-                reject("stopping", "fit", "a pair (nodes, y) or a float in (0, 1)", describe(stopping))
+        nodes, labels = given.nodes, given.labels
+        (watched, watched_labels), fraction = given.validation()
         target = Classes.of(np.concatenate([labels, watched_labels]))
         codes = target.encode(labels)
         every = np.concatenate([codes, target.encode(watched_labels)])

@@ -14,7 +14,7 @@ from pprop._errors import FormatError, InputError, TakenError
 from pprop._validate import check_float, check_int, describe, reject
 from pprop.estimators.features import FILE as FEATURES
 from pprop.estimators.features import TrainedFeatures
-from pprop.estimators.fitted import Fitted
+from pprop.estimators.fitted import MOST_MEMBERS, Blend, Fitted, member_name
 from pprop.estimators.manifest import MANIFEST, WEIGHTS, build_manifest, format_of, model_card
 from pprop.estimators.source import GraphSource
 from pprop.graph.files import path_of, replaced_file, replaced_folder
@@ -28,6 +28,9 @@ SCALING_PREFIX = "scaling."
 # early stopping.
 KNOWN_NODES, KNOWN_LABELS, KNOWN_STOPPING = "known.nodes", "known.labels", "known.stopping"
 FUNCTION = "save"
+# What a folder may hold: files, and a folder for each member of a blend.
+FILES = frozenset({WEIGHTS, MANIFEST, CARD, FEATURES})
+FOLDERS = frozenset(member_name(k) for k in range(MOST_MEMBERS))
 
 
 def save_model(
@@ -47,11 +50,36 @@ def save_model(
         reject("overwrite", FUNCTION, "True or False", describe(overwrite))
     if source is not None and not isinstance(source, GraphSource):
         reject("source", FUNCTION, "a GraphSource or None", describe(source))
-    assert fitted.history is not None
     accuracy, test_nodes = fitted.accuracy, fitted.test_nodes
     if tested is not None:
         accuracy = check_float(tested[0], "accuracy", FUNCTION, "[0, 1]")
         test_nodes = None if tested[1] is None else check_int(tested[1], "test_nodes", FUNCTION, low=1)
+    files = _files_of(fitted, source, (accuracy, test_nodes))
+    if not os.path.isdir(target.parent):  # also where this user may not look
+        reject("path", FUNCTION, "a folder in an existing folder", repr(str(target)))
+    if os.path.lexists(target):
+        _check_replaceable(target, overwrite)
+    try:
+        with replaced_folder(target, replace=FILES | FOLDERS if overwrite else None) as folder:
+            for name, content in files.items():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                with replaced_file(folder / name) as stream:
+                    stream.write(content)
+    except TakenError:
+        raise
+    except OSError as error:
+        expected, got = "a path that can be written", f"{str(target)!r} instead ({error.strerror})."
+        raise InputError(f"The 'path' parameter of {FUNCTION} must be {expected}. Got {got}") from error
+
+
+def _files_of(fitted: Fitted, source: GraphSource | None, tested: tuple[float | None, int | None]) -> dict[str, bytes]:
+    """Return the content of every file by its name in the folder; a member of a blend has a folder of its own."""
+    files: dict[str, bytes] = {}
+    if isinstance(fitted.model, Blend):
+        for k, one in enumerate(fitted.model.members):
+            theirs = _files_of(one, source or fitted.source, (None, None))
+            files |= {f"{member_name(k)}/{name}": content for name, content in theirs.items()}
+    assert fitted.history is not None
     scaling = fitted.scaling
     tensors = {
         **{f"{WEIGHT_PREFIX}{name}": np.array(array, order="C") for name, array in fitted.weights.items()},
@@ -68,40 +96,36 @@ def save_model(
     manifest = build_manifest(
         fitted,
         source or fitted.source or GraphSource.of(fitted.graph),
-        (accuracy, test_nodes),
+        tested,
         hashlib.sha256(weights).hexdigest(),
         None if described is None else hashlib.sha256(described).hexdigest(),
+        [hashlib.sha256(content).hexdigest() for name, content in files.items() if name.endswith(f"/{MANIFEST}")],
     )
-    files = {
+    files |= {
         WEIGHTS: weights,
         MANIFEST: (json.dumps(manifest, indent=2, allow_nan=False) + "\n").encode(),
         CARD: model_card(manifest).encode("utf-8", errors="replace"),
     }
     if described is not None:
         files[FEATURES] = described
-    if not os.path.isdir(target.parent):  # also where this user may not look
-        reject("path", FUNCTION, "a folder in an existing folder", repr(str(target)))
-    names = {WEIGHTS, MANIFEST, CARD, FEATURES}
-    if os.path.lexists(target):
-        _check_replaceable(target, overwrite, names)
-    try:
-        with replaced_folder(target, replace=names if overwrite else None) as folder:
-            folder.mkdir()
-            for name, content in files.items():
-                with replaced_file(folder / name) as stream:
-                    stream.write(content)
-    except TakenError:
-        raise
-    except OSError as error:
-        expected, got = "a path that can be written", f"{str(target)!r} instead ({error.strerror})."
-        raise InputError(f"The 'path' parameter of {FUNCTION} must be {expected}. Got {got}") from error
+    return files
 
 
-def _check_replaceable(folder: Path, overwrite: bool, names: set[str]) -> None:
+def _strange(folder: Path) -> list[str]:
+    """Return the names in a folder that `save` does not write, sorted."""
+    found = [
+        file.name
+        for file in folder.iterdir()
+        if file.name not in FILES and (file.name not in FOLDERS or not file.is_dir() or _strange(file))
+    ]
+    return sorted(found)
+
+
+def _check_replaceable(folder: Path, overwrite: bool) -> None:
     start = f"The 'path' parameter of {FUNCTION} must be"
     try:
         format_of(folder)
-        extra = sorted({file.name for file in folder.iterdir()} - names)
+        extra = _strange(folder)
     except (FormatError, OSError):
         raise InputError(
             f"{start} a new folder or a pprop model to replace. Got {str(folder)!r}, which is neither, instead."
