@@ -29,10 +29,12 @@ from pprop.estimators.blend import BlendClassifier, fit_member
 from pprop.estimators.columns import ColumnsClassifier
 from pprop.estimators.ensemble import APPNPEnsembleClassifier
 from pprop.estimators.fitted import Fitted, check_same_graph, log_geometric_mean
+from pprop.estimators.gprgnn import GPRGNNClassifier
 from pprop.estimators.label_propagation import LabelPropagationClassifier
 from pprop.estimators.node import NodeClassifier
 from pprop.estimators.parameters import GRAPH, RANDOM_STATE, parameters
 from pprop.estimators.reading import Given, class_weights, known_labels, seed_of
+from pprop.estimators.residual import ResidualClassifier
 from pprop.estimators.targets import Classes, hold_out
 from pprop.graph import Graph
 from pprop.scoring import Outcome, Scoring, default_scoring, ends, resample
@@ -84,6 +86,16 @@ def _forest(seed: int) -> Any:
 
 # It learns from the validation nodes, too, instead of being measured by them.
 COLUMNS: Mapping[str, Any] = MappingProxyType({"stopping": None})
+# Its network is another one than that of APPNP: its own settings.
+RESIDUAL: Mapping[str, Any] = MappingProxyType(
+    {
+        name: setting.default
+        for name, setting in settings.settings_of(ResidualClassifier).items()
+        if name in ("hidden", "dropout", "penalty", "max_epochs")
+    }
+)
+# With fewer labelled nodes a network that learns how neighbours differ is worse than trees and than APPNP.
+MANY_LABELS = 1000
 
 # In the order in which they are tried, the simple and fast ones first; among equals the first is chosen.
 CANDIDATES: Mapping[str, Way] = MappingProxyType(
@@ -97,7 +109,9 @@ CANDIDATES: Mapping[str, Way] = MappingProxyType(
         "linear": Way(ColumnsClassifier, COLUMNS, _linear, features=False),
         "appnp_row": Way(APPNPClassifierCV, {"alphas": ALPHAS, "normalization": "row"}),
         "appnp_label_reuse": Way(APPNPEnsembleClassifier, {"members": 1, "rounds": 0, "spread_errors": REUSE}),
+        "residual": Way(ResidualClassifier, RESIDUAL, labels=MANY_LABELS),
         "forest": Way(ColumnsClassifier, COLUMNS, _forest, features=False),
+        "gprgnn": Way(GPRGNNClassifier, labels=MANY_LABELS),
     }
 )
 
@@ -162,7 +176,9 @@ class AutoClassifier(NodeClassifier):
     - ``"appnp_row"``: `APPNPClassifierCV` with the matrix normalised by rows and alpha 0.1, 0.3 or 0.5;
     - ``"appnp_label_reuse"``: APPNP with its errors at known nodes spread to the other nodes (`APPNPEnsembleClassifier` with
       ``members=1, rounds=0, spread_errors=0.3``);
-    - ``"forest"``: the columns of ``"boosting"`` in a random forest of 200 trees with at least two nodes in a leaf.
+    - ``"residual"``: `ResidualClassifier`, a deep network that reads training labels, from 1,000 labelled nodes on;
+    - ``"forest"``: the columns of ``"boosting"`` in a random forest of 200 trees with at least two nodes in a leaf;
+    - ``"gprgnn"``: `GPRGNNClassifier`, APPNP with learned weights of hops, from 1,000 labelled nodes on.
 
     They are judged by nodes that no candidate learns from: half of the nodes that `fit` is given as `stopping`, or else of
     every class the share `validation` of all nodes. The measure is `scoring`. The best is taken, among equals the first in the
@@ -406,6 +422,8 @@ class AutoClassifier(NodeClassifier):
         names = {field.name for field in dataclasses.fields(cast("Any", way.make))}
         settings = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name in names}
         settings |= way.own
+        if "max_epochs" in way.own:
+            settings["max_epochs"] = min(way.own["max_epochs"], self.max_epochs)
         if way.estimator is not None:
             settings["estimator"] = way.estimator(seed)
         if "alphas" in settings and self.alpha is not None:
