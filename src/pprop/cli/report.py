@@ -73,6 +73,8 @@ class Report:
         if self._evaluation is None:
             return
         own = BASELINE_OF.get(type(self._fitted).__name__)
+        if self._chosen.get("chosen") == ["majority"]:  # label propagation that spreads nothing
+            own = None
         known = {} if own is None else {own: self._evaluation}
         self._baselines = evaluate_baselines(self._fitted.graph_, self._labels, self._split, arguments, known)
 
