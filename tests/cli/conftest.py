@@ -67,7 +67,7 @@ def without_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for module in ("models", "demo"):
         monkeypatch.setattr(f"pprop.cli.{module}.write_figure", write)
-    for function in ("model.draw_curves", "accuracies.draw_distribution"):
+    for function in ("model.draw_curves", "model.draw_ranking", "accuracies.draw_distribution"):
         monkeypatch.setattr(f"pprop.study.figures.{function}", lambda *arguments: None)
 
 

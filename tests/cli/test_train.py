@@ -37,7 +37,7 @@ def test_a_new_user_gets_predictions_with_one_command(pprop_here, tables, tmp_pa
     assert all(abs(float(row["p_chess"]) + float(row["p_tennis"]) - 1) < 1e-6 for row in rows)
     assert {file.name for file in (tmp_path / "model").iterdir()} == {
         *("manifest.json", "weights.safetensors", "features.json", "MODEL_CARD.md"),
-        *("predictions.csv", "curves.png", "curves.svg"),
+        *("predictions.csv", "curves.png", "curves.svg", "ranking.png", "ranking.svg"),
     }
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pprop.estimators import GraphSource, NodeClassifier
     from pprop.graph.features.recipe import Recipe
     from pprop.propagation import LiveGraph
+    from pprop.study.figures.model import RankingPicture
 
 Column: TypeAlias = "list[Any] | NDArray[Any]"
 FORMATS = (".csv", ".parquet")
@@ -43,6 +44,8 @@ FILES = frozenset(
         "predictions.csv",
         "curves.png",
         "curves.svg",
+        "ranking.png",
+        "ranking.svg",
         *(f"member{k}" for k in range(16)),  # folders of a blend: as many as `BlendClassifier` may have
     }
 )
@@ -127,22 +130,31 @@ def write_artefact(
     session: Session,
     accuracy: float | None = None,
     test_nodes: int | None = None,
+    ranking: RankingPicture | None = None,
 ) -> None:
-    """Write model, predictions and curves into a new folder; with the accuracy on so many test nodes, if it is known."""
+    """Write model, predictions and pictures into a new folder; with the accuracy on so many test nodes, if it is known.
+
+    `ranking` is what the picture of precision, recall and calibration shows; without it there is none.
+    """
     from pprop.estimators import APPNPEnsembleClassifier
 
     model.save(folder, source=source, accuracy=accuracy, test_nodes=test_nodes)
     with (folder / "predictions.csv").open("wb") as stream:
         write_tables(prediction_tables(model), stream, parquet=False)
-    if not len(model.history_.train_loss):
-        return  # nothing was trained
+    trained = len(model.history_.train_loss) > 0
+    if not trained and ranking is None:
+        return
     if find_spec("matplotlib") is None:
         session.say("No curves were drawn: that needs matplotlib. Install it with: pip install matplotlib")
         return
-    from pprop.study.figures.model import draw_curves
+    from pprop.study.figures.model import draw_curves, draw_ranking
 
     name = type(model).__name__.replace("Classifier", "").removesuffix("Node")
     title = name if model.graph_.name is None else f"{name} on {model.graph_.name}"
+    if ranking is not None:
+        write_figure(draw_ranking(ranking, title), folder / "ranking")
+    if not trained:
+        return
     if isinstance(model, APPNPEnsembleClassifier):
         title += " (epochs are rounds)"
     write_figure(draw_curves(model.history_, model.record_.best_epoch, title), folder / "curves")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from pprop._validate import counted, listed
 from pprop.cli.graphs import GraphInput
+from pprop.cli.judgement import Judgement, Predicted
 from pprop.cli.output import columns, picked
 from pprop.settings import SCALING
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from pprop.graph import Graph
     from pprop.graph.features.column_recipe import ColumnRecipe
     from pprop.graph.homophily import Homophily
+    from pprop.scoring import Scoring
+    from pprop.study.figures.model import RankingPicture
 
 FEW_STOPPING = 10  # nodes: one of them more or less right moves the validation accuracy by ten points
 SHOWN = 10  # columns of a table in a report, of those used and of those left out
@@ -47,8 +50,8 @@ _TRIED = ("label_propagation", "network")
 class Report:
     """The figures of one fitted model on its test nodes, and of the baselines once they are compared.
 
-    `alike` is what the edges between training nodes show. `chosen` is what auto adds to the record, see `candidates_of`; empty for
-    another model.
+    `alike` is what the edges between training nodes show, `judged_by` what `scoring_of` returns. `chosen` is what auto adds to the
+    record, see `candidates_of`; empty for another model.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class Report:
         drawn: Drawn,
         alike: Homophily,
         labels: NDArray[Any],
+        judged_by: tuple[Scoring, str],
         chosen: dict[str, Any],
     ) -> None:
         split = drawn.split
@@ -67,6 +71,18 @@ class Report:
         test = split.evaluation
         self._evaluation = Evaluation.of(labels[test], fitted.predict(test), fitted.classes_) if len(test) else None
         self._baselines: dict[str, Evaluation | None] = {}
+        self._judged_by = judged_by
+        self._predicted = {model: Predicted.of(fitted, test)} if len(test) else dict[str, Predicted]()
+        self._judgement = self._judge()
+
+    def _judge(self) -> Judgement | None:
+        scoring, why = self._judged_by
+        truth = self._labels[self._split.evaluation]
+        return Judgement(scoring, why, truth, self._predicted) if self._predicted else None
+
+    def picture(self) -> RankingPicture | None:
+        """Return what the picture of the ranking shows, if there is a class to rank by."""
+        return None if self._judgement is None else self._judgement.picture()
 
     def compare(self, arguments: Mapping[str, Any]) -> None:
         """Fit the baselines on the same nodes; the network has the model's settings."""
@@ -76,7 +92,10 @@ class Report:
         if self._chosen.get("chosen") == ["majority"]:  # label propagation that spreads nothing
             own = None
         known = {} if own is None else {own: self._evaluation}
-        self._baselines = evaluate_baselines(self._fitted.graph_, self._labels, self._split, arguments, known)
+        graph, labels, split = self._fitted.graph_, self._labels, self._split
+        self._baselines, predicted = evaluate_baselines(graph, labels, split, arguments, known)
+        self._predicted |= {BASELINES[name]: one for name, one in predicted.items()}
+        self._judgement = self._judge()
 
     def record(self, init_seed: int | None) -> dict[str, Any]:
         """Return the report for --json."""
@@ -116,6 +135,7 @@ class Report:
             "classes": fitted.classes_,
             "fingerprint": fitted.graph_.fingerprint,
             "homophily": vars(self._alike),
+            "judgement": None if self._judgement is None else self._judgement.record(),
             "cautions": self.cautions(),
         }
 
@@ -145,6 +165,8 @@ class Report:
             lines += ["", evaluation.table(), ""]
             if self._baselines:
                 lines += [baseline_table(self._model, evaluation, self._baselines, balanced=self._balanced), ""]
+        if self._judgement is not None:
+            lines += self._judgement.lines()
         return "\n".join([*lines, *(f"Caution: {sentence}" for sentence in self.cautions())])
 
     def cautions(self) -> list[str]:
@@ -152,6 +174,8 @@ class Report:
         fitted, found = self._fitted, [*self._drawn.cautions]
         if self._evaluation is not None:
             found += cautions(self._model, self._evaluation, self._baselines, balanced=self._balanced)
+        if self._judgement is not None:
+            found += self._judgement.cautions()
         watched = len(self._split.stopping)
         if 0 < watched < FEW_STOPPING:
             found.append(
@@ -288,8 +312,10 @@ class Evaluation:
 
 def evaluate_baselines(
     graph: Graph, labels: NDArray[Any], split: Split, settings: Mapping[str, Any], known: Mapping[str, Evaluation]
-) -> dict[str, Evaluation | None]:
+) -> tuple[dict[str, Evaluation | None], dict[str, Predicted]]:
     """Return what simple ways achieve on the test nodes, by the names in `BASELINES`; None for one that cannot be used.
+
+    Also return what those that were fitted say of the test nodes.
 
     All are given the labels that the model was given, those of training and stopping nodes.
 
@@ -310,16 +336,19 @@ def evaluate_baselines(
     given = np.concatenate([split.train, split.stopping])
     classes, counts = np.unique(labels[given], return_counts=True)
     found: dict[str, Evaluation | None] = {name: known.get(name) for name in BASELINES}
+    predicted = dict[str, Predicted]()
     found["majority"] = Evaluation.of(truth, np.full(len(test), classes[counts.argmax()]))
     if found["label_propagation"] is None:
         spread = LabelPropagationClassifier(graph).fit(given, labels[given], missing_labels=())
-        found["label_propagation"] = Evaluation.of(truth, spread.predict(test))
+        predicted["label_propagation"] = Predicted.of(spread, test)
+        found["label_propagation"] = Evaluation.of(truth, predicted["label_propagation"].predicted)
     if found["network"] is None and graph.features is not None:
         alone = MLPNodeClassifier(graph, **settings)
         watched = (split.stopping, labels[split.stopping]) if len(split.stopping) else None
         alone.fit(split.train, labels[split.train], stopping=watched, missing_labels=())
-        found["network"] = Evaluation.of(truth, alone.predict(test))
-    return found
+        predicted["network"] = Predicted.of(alone, test)
+        found["network"] = Evaluation.of(truth, predicted["network"].predicted)
+    return found, predicted
 
 
 @final

@@ -15,6 +15,7 @@ from pprop import settings
 from pprop._validate import reject
 from pprop.cli.errors import Checks, UsageError
 from pprop.cli.graphs import GraphArgument, GraphInput, TableOptions
+from pprop.cli.judgement import scoring_of
 from pprop.cli.models import FILES, write_artefact
 from pprop.cli.output import Session, check_folder, new_folder
 from pprop.cli.report import Report, alike_of, candidates_of, column_lines, columns_of_tables, overview
@@ -357,7 +358,8 @@ def train(
 
     fitted = getattr(made, "best_", made)  # auto keeps one of several, or their mean
     chosen = {} if made is fitted else candidates_of(made)
-    report = Report(fitted, model.model, origin, made_split, alike, labels, chosen)
+    judged_by = scoring_of(made, labels[drawn.train])
+    report = Report(fitted, model.model, origin, made_split, alike, labels, judged_by, chosen)
     if not no_baselines:
         session.say("Fitting the baselines (--no-baselines leaves them out)")
         report.compare(arguments)
@@ -369,7 +371,8 @@ def train(
     text = report.text()
     if out is not None:
         with new_folder(out, session, names=FILES, force=force) as folder:
-            write_artefact(folder, fitted, origin.saved, session, record["test_accuracy"], len(drawn.evaluation))
+            tested = record["test_accuracy"], len(drawn.evaluation)
+            write_artefact(folder, fitted, origin.saved, session, *tested, report.picture())
         if elsewhere(fitted.fitted_.name, fitted.fitted_.model) is not None:
             text += "\nThis model cannot take new nodes: it uses the labels of this graph. Train again when nodes are added."
         text += "\n" if record["cautions"] else ""

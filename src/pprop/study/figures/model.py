@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from pprop._optional import require
 from pprop._validate import reject
-from pprop.study.figures.style import COLOURS, Figure, light_grid, new_figure, new_panels
+from pprop.study.figures.style import COLOURS, WIDTH, Figure, light_grid, new_figure, new_panels
 
 if TYPE_CHECKING:
     from pprop.estimators import Explanation
+    from pprop.scoring.judged_nodes import Curves
     from pprop.training import History
 
 _LONGEST = 24
@@ -40,6 +41,53 @@ def draw_curves(history: History, best_epoch: int, title: str | None = None) -> 
             axes.plot([at], [values[at - 1]], "o", markersize=4, color="black", zorder=5, label=f"kept: epoch {at}")
         above.legend(loc="upper right", ncols=1, borderaxespad=0)
         figure.align_ylabels()
+    return figure
+
+
+@final
+@dataclass(frozen=True)
+class RankingPicture:
+    """What the figure shows: a class, the share of the test nodes that is of it, and the curves of each model by name."""
+
+    positive: str
+    share: float
+    curves: Mapping[str, Curves]
+
+
+def draw_ranking(data: RankingPicture, title: str | None = None) -> Figure:
+    """Draw precision over recall, and the share of the class over the probability; the first model in front."""
+    looks = [
+        (name, curves, COLOURS[number % len(COLOURS)]) for number, (name, curves) in enumerate(data.curves.items())
+    ]
+    positive = _short(data.positive, None)
+    with new_figure(2.9, width=2 * WIDTH) as figure:
+        ranking, calibration = figure.subplots(1, 2)
+        for number, (name, curves, colour) in reversed([*enumerate(looks)]):
+            width = 1.5 if number == 0 else 0.9
+            recall, precision = np.append(0.0, curves.recall), np.append(curves.precision[0], curves.precision)
+            ranking.plot(recall, precision, color=colour, linewidth=width, label=name, drawstyle="steps-pre", zorder=3)
+            calibration.plot(
+                curves.probability, curves.share, "o-", color=colour, linewidth=width, markersize=3, zorder=3
+            )
+        ranking.axhline(
+            data.share, color="0.35", linewidth=0.8, linestyle=(0, (4, 2)), label="order by chance", zorder=1
+        )
+        ranking.set(xlabel=f"recall of {positive}", ylabel="precision", xlim=(0, 1), ylim=(0, 1.02), title=title or "")
+        largest = max(float(max(curves.probability.max(), curves.share.max())) for curves in data.curves.values())
+        end = min(1.0, 1.08 * largest) or 1.0
+        dashed: dict[str, Any] = {"color": "0.35", "linewidth": 0.8, "linestyle": (0, (4, 2)), "zorder": 1}
+        calibration.plot([0, end], [0, end], label="as predicted", **dashed)
+        calibration.legend(loc="upper left", borderaxespad=0)
+        calibration.set(
+            xlabel=f"probability of {positive}", ylabel=f"share that is {positive}", xlim=(0, end), ylim=(0, end)
+        )
+        for axes in (ranking, calibration):
+            light_grid(axes, "y")
+        handles, names = ranking.get_legend_handles_labels()
+        order = [*range(len(looks) - 1, -1, -1), len(looks)]
+        ranking.legend([handles[k] for k in order], [names[k] for k in order], loc="upper right", borderaxespad=0)
+        calibration.locator_params(nbins=6)
+        calibration.set_title("Each point is about a tenth of the test nodes.")
     return figure
 
 
