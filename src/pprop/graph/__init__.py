@@ -2,12 +2,11 @@
 
 from pprop.graph.attributes import Recommended
 from pprop.graph.edges import read_edges
-from pprop.graph.exchange import LOSSES
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.features.scaling import Scaling
 from pprop.graph.folder import GraphFolder, write_folder
 from pprop.graph.formats import read_graph
-from pprop.graph.graph import Graph
+from pprop.graph.graph import LOSSES, Graph
 from pprop.graph.homophily import Homophily, homophily
 from pprop.graph.npz import read_npz, write_npz
 from pprop.graph.transition import Transition, transition_matrix

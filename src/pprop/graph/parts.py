@@ -1,16 +1,15 @@
-"""What the methods of a Graph, and the converters, read of it, wherever they are written."""
+"""What the converters read of a Graph, which imports them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop.graph.attributes import Features
-from pprop.graph.features.dense_rows import DenseRows
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.features.scaling import Scaling
 
@@ -29,12 +28,6 @@ class GraphParts(ABC):
     name: str | None
     recipe: Recipe | None
     scaling: Scaling | None
-    of_structure: dict[object, Any]
-    """What was made of the adjacency matrix alone, to be used again; graphs with the same one share it."""
-
-    _features: Features | None  # as they lie: those of a graph with `_rows` are not scaled yet
-    _rows: DenseRows | None  # how a dense matrix is scaled as it is read; None: it is read as it lies
-    _of_features: dict[object, Any]  # scalings that were fitted to the features, to be used again
 
     @property
     @abstractmethod
@@ -55,14 +48,6 @@ class GraphParts(ABC):
     @abstractmethod
     def adjacency(self) -> sparse.csr_array:
         """The adjacency matrix, shape (n, n)."""
-
-    @abstractmethod
-    def _scaled_by(self, scaling: Scaling, made: DenseRows | sparse.csr_array | None) -> Self:
-        """Return the same graph with a scaling, and how a dense matrix is read by it, or a scaled sparse one."""
-
-    @abstractmethod
-    def replace(self, **changes: Any) -> Self:
-        """Return a copy with some fields replaced."""
 
 
 def count_loops(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> int:
