@@ -19,8 +19,8 @@ import numpy as np
 import torch
 
 from pprop import APPNP, MLP, PPNP, Graph, Split, Stopping, load_dataset, paper_split
+from pprop.kernels.contract import Trainer
 from pprop.kernels.registry import choose_backend
-from pprop.kernels.trainer import Trainer
 from pprop.kernels.triton_gpu.trainer import TritonTrainer
 from pprop.models import Model
 from pprop.models.inference import PropagatedModel, bind_propagation

@@ -21,12 +21,10 @@ ROWS: tuple[tuple[str, ...], ...] = (
     (
         "_errors",
         "_compiling",
-        "_control_groups",
-        "_cores",
         "_interrupt",
         "_validate",
         "_optional",
-        "_memory",
+        "_machine",
         "_version",
         "_words",
     ),

@@ -15,7 +15,7 @@ import pprop
 from pprop._compiling import COMPILING, CompileClock, compiling
 from pprop.cli.output import Session
 from pprop.estimators.manifest import MANIFEST
-from pprop.training.progress import show_progress
+from pprop.training.loop import show_progress
 
 
 class Time:
@@ -154,7 +154,7 @@ def test_a_verb_says_that_it_compiles(clock, capsys, monkeypatch):
 @pytest.mark.parametrize("drawn", [True, False])
 def test_it_stands_above_the_line_of_progress_where_there_is_one(drawn, clock, capsys, monkeypatch):
     clock, moment = clock
-    for module in ("cli.output", "training.progress"):
+    for module in ("cli.output", "training.loop"):
         monkeypatch.setattr(f"pprop.{module}.compiling", clock)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
     with Session("train"), show_progress(drawn, 1, max_epochs=10) as report:

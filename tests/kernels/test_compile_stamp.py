@@ -54,13 +54,13 @@ def test_a_kernel_is_compiled_anew_after_a_change_of_what_it_imports_and_not_of_
 
 
 def test_what_is_imported_by_something_imported_counts(sources: Path):
-    changed = changed_by(sources / "bits.py")  # fused_biases imports fused_network, which imports it
-    assert {"bits", "dense", "fused_biases", "fused_network", "trainer"} <= changed
+    changed = changed_by(sources / "bits.py")  # fused_first imports fused_network, which imports it
+    assert {"bits", "dense", "fused_first", "fused_network", "trainer"} <= changed
     assert not changed & {"live", "push", "degrees", "operator_rows"}
 
 
 def test_the_decorators_are_part_of_every_kernel(sources: Path):
-    assert changed_by(sources / "_jit.py") >= {"live", "push", "sparse", "fused_steps", "team"}
+    assert changed_by(sources / "_jit.py") >= {"live", "push", "sparse", "fused_readout", "team"}
 
 
 def test_a_constant_from_outside_the_backend_counts_where_it_is_compiled_into_a_kernel(

@@ -14,9 +14,9 @@ from scipy import sparse
 
 from pprop.graph import transition_matrix
 from pprop.graph.features.dense_rows import DenseRows
+from pprop.kernels.contract import LabelledNodes, PropagateRows, PropagateSteps, TrainerSizes, TrainerSpec
 from pprop.kernels.device_rows import DeviceRows
 from pprop.kernels.random_bits import DENSE_FEATURES, EDGES, FEATURES, HIDDEN, PPR, Bernoulli, keep_bits, stream
-from pprop.kernels.trainer import LabelledNodes, PropagateRows, PropagateSteps, TrainerSizes, TrainerSpec
 
 pytest.importorskip("triton", reason="the GPU backend needs triton")
 

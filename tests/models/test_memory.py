@@ -44,7 +44,7 @@ def test_the_planned_floats_hold_those_of_an_epoch_and_not_many_more(
     def stop_here(program: Any, *others: Any) -> NoReturn:
         raise Ready(program)
 
-    monkeypatch.setattr("pprop.training.schedule.run_loop", stop_here)
+    monkeypatch.setattr("pprop.training.loop.run_loop", stop_here)
     rng = np.random.default_rng(0)
     pairs: Any = sparse.random_array((N, N), density=2 / N, rng=rng, format="csr")
     features = sparse.random_array((N, F), density=0.3, rng=rng, format="csr", dtype=np.float32)

@@ -12,8 +12,8 @@ from scipy import sparse
 from pprop import Graph, InputError, Split, Stopping, train
 from pprop.graph import transition_matrix
 from pprop.kernels import BACKENDS
+from pprop.kernels.contract import LabelledNodes
 from pprop.kernels.random_bits import signed
-from pprop.kernels.trainer import LabelledNodes
 from pprop.models.architecture import DropoutMasks
 from pprop.models.network import initial_weights
 from pprop.models.residual import EPSILON, ResidualGNN

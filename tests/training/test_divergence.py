@@ -14,7 +14,7 @@ import torch
 
 import pprop
 from pprop import DivergenceError, Graph, Split, Stopping, Trained
-from pprop.kernels.trainer import Trainer
+from pprop.kernels.contract import Trainer
 from pprop.models import APPNP, GAT, GCN, JK, MLP, NGCN, PPNP, SolvedPPNP
 from pprop.settings import CRITERIA
 from pprop.training import trainers

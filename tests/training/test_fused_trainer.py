@@ -15,8 +15,8 @@ from scipy.sparse import csgraph
 import pprop
 from pprop import Graph
 from pprop.kernels import BACKENDS
-from pprop.kernels.numba_cpu.fused_steps import REACH, hops
-from pprop.kernels.trainer import Trainer
+from pprop.kernels.contract import Trainer
+from pprop.kernels.numba_cpu.fused_readout import REACH, hops
 from pprop.models.inference import bind_propagation
 from pprop.training.epoch import RunsTrainer
 from pprop.training.loop import run_captured, run_loop

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from pprop import CapacityError, InputError
-from pprop._memory import memory_limit
+from pprop._machine import memory_limit
+from pprop.kernels.contract import TrainerSizes
 from pprop.kernels.numba_cpu.trainer import trainer_bytes
-from pprop.kernels.trainer import TrainerSizes
 from pprop.training.memory import TrainingBytes, plan_runs, training_bytes
 
 # 5 nodes, 4 features, 8 hidden units, 2 classes; on the CPU padded to 16 units and 4 classes
@@ -137,9 +137,9 @@ def test_results_that_do_not_fit_say_how_many_runs_would():
 
 
 def test_the_limit_is_a_share_of_the_machine(monkeypatch):
-    monkeypatch.setattr("pprop._memory.usable_memory", lambda: 1000)
+    monkeypatch.setattr("pprop._machine.usable_memory", lambda: 1000)
     assert memory_limit("cpu") == 600
-    monkeypatch.setattr("pprop._memory.usable_memory", lambda: None)
+    monkeypatch.setattr("pprop._machine.usable_memory", lambda: None)
     assert memory_limit("cpu") == 2**62
     assert plan_runs(CORA_BYTES, 10**5).chunks == 1
 

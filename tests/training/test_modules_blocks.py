@@ -209,7 +209,7 @@ def test_memory_that_runs_out_is_told_in_one_sentence_and_the_next_training_work
 def test_the_built_in_network_tells_of_exhausted_memory_too(
     community_graph: Graph, community_splits: list[Split], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pprop.training import schedule
+    from pprop.training import loop as schedule
 
     def fails(*_: Any) -> Any:
         raise torch.OutOfMemoryError("CUDA out of memory.")

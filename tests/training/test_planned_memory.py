@@ -13,12 +13,12 @@ from scipy import sparse
 
 import pprop
 from pprop import Graph, Model, Split
+from pprop.kernels.contract import TrainerSpec
 from pprop.kernels.numba_cpu.arena import Arena
 from pprop.kernels.numba_cpu.fused_readout import SharedRows, SharedSteps
 from pprop.kernels.numba_cpu.fused_structure import Entries
 from pprop.kernels.numba_cpu.trainer import NumbaTrainer, _Run, _Shared
 from pprop.kernels.tensors import TensorTrainer
-from pprop.kernels.trainer import TrainerSpec
 from pprop.training.memory import RunPlan, plan_runs
 
 # widths that fill their blocks, that do not, and that take several
@@ -67,7 +67,7 @@ def prepare(model: Model, graph: Graph, split: Split, monkeypatch: pytest.Monkey
         raise Ready(trainer)
 
     monkeypatch.setattr(TRAIN, "plan_runs", keep_plan)
-    monkeypatch.setattr("pprop.training.schedule.run_loop", stop_here)
+    monkeypatch.setattr("pprop.training.loop.run_loop", stop_here)
     monkeypatch.setattr(_Run, "_forward", lambda self, thread: None)  # nothing to compile
     before = numba.get_num_threads()
     numba.set_num_threads(1)  # every thread has a little room of its own, which the table leaves out

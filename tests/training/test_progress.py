@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from pprop._words import duration
-from pprop.training.progress import show_progress
+from pprop.training.loop import show_progress
 
 
 class Clock:
@@ -24,7 +24,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr("pprop.training.progress.monotonic", made)
+    monkeypatch.setattr("pprop.training.loop.monotonic", made)
     monkeypatch.setenv("COLUMNS", "200")
     return made
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from pprop import Stopping
-from pprop.kernels.trainer import Trainer
+from pprop.kernels.contract import Trainer
+from pprop.training.loop import RunBatch, train_chunks
 from pprop.training.result import History, LoopResult, join_results
-from pprop.training.schedule import RunBatch, train_chunks
 
 
 def result_of(runs: range) -> LoopResult:

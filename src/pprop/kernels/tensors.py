@@ -15,18 +15,22 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.contract import EdgeAttention, FeatureProduct, Kernels, RowPropagation, StepPropagation
-from pprop.kernels.random_bits import Draw
-from pprop.kernels.solves import Limits, Solved, Solves, System
-from pprop.kernels.trainer import (
+from pprop.kernels.contract import (
+    EdgeAttention,
     FeatureMatrix,
+    FeatureProduct,
+    Kernels,
     PropagateRows,
     PropagateSteps,
+    RowPropagation,
+    StepPropagation,
     Trainer,
     TrainerBytes,
     TrainerSizes,
     TrainerSpec,
 )
+from pprop.kernels.random_bits import Draw
+from pprop.kernels.solves import Limits, Solved, Solves, System
 
 
 def tensor_of(array: NDArray[Any]) -> Tensor:

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from pprop.graph import Graph
 from pprop.kernels import Draw, Kernels
+from pprop.kernels.contract import LabelledNodes
 from pprop.kernels.draws import branch_seeds
-from pprop.kernels.trainer import LabelledNodes
 from pprop.models.network import Weight, network_inputs
 from pprop.settings import check_fields
 

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pprop._memory import memory_limit
+from pprop._machine import memory_limit
 from pprop._validate import check_int, describe, reject
 from pprop.graph import Graph
 from pprop.graph.files import path_of

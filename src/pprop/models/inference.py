@@ -20,7 +20,7 @@ from torch import Tensor
 from pprop._validate import reject
 from pprop.graph import Graph
 from pprop.kernels import Draw, FeatureProduct, Kernels, LinearMap, StepPropagation
-from pprop.kernels.trainer import FeatureMatrix
+from pprop.kernels.contract import FeatureMatrix
 from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
 from pprop.models.model import Model
 from pprop.models.module import call_module, make_module, module_inputs, module_state, node_blocks

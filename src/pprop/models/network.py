@@ -20,9 +20,9 @@ from pprop.graph import Graph
 from pprop.graph.features.dense_rows import DenseRows
 from pprop.graph.features.scaling import is_full
 from pprop.kernels import Draw, FeatureProduct, Kernels
+from pprop.kernels.contract import FeatureMatrix
 from pprop.kernels.draws import uniform
 from pprop.kernels.random_bits import WEIGHTS, stream
-from pprop.kernels.trainer import FeatureMatrix
 from pprop.settings import DROPOUT, FIRST_LAYER, NETWORK_BIAS, WIDTH, check_fields
 
 

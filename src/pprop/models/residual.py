@@ -19,7 +19,7 @@ from torch import Tensor
 from pprop import settings
 from pprop.graph import Graph, transition_matrix
 from pprop.kernels import Kernels
-from pprop.kernels.trainer import LabelledNodes
+from pprop.kernels.contract import LabelledNodes
 from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
 from pprop.models.network import Weight
 from pprop.models.operations import applied, drop, linear, mean_of_nodes, relu_drop

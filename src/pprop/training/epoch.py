@@ -10,7 +10,7 @@ minimised by Adam in full batches, for R independent runs at once:
 4. predict again with dropout off, for loss and accuracy at the stopping nodes. `pprop.training.loop` decides on them.
 
 `RunsTrainer` makes these steps from a backend's single operations, for any depth and any propagation. For the paper's
-two-layer network the numba and triton backends have a fused trainer (`pprop.kernels.trainer`), which is used by default,
+two-layer network the numba and triton backends have a fused trainer (`pprop.kernels.contract`), which is used by default,
 computes the same numbers and is tested against this one. A torch module has a trainer of its own
 (`pprop.training.modules`).
 """
@@ -23,7 +23,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from pprop.kernels.trainer import LabelledNodes, Trainer
+from pprop.kernels.contract import LabelledNodes, Trainer
 from pprop.models.architecture import Architecture, DropoutMasks
 from pprop.models.inference import PropagatedModel, gather_nodes
 from pprop.models.network import FeatureNetwork, RunsNetwork, network_inputs

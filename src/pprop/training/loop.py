@@ -1,15 +1,27 @@
-"""The training loop: epochs, early stopping, best weights, runs that leave the batch.
+"""The training loop: epochs, early stopping, best weights, runs that leave the batch; and which runs are trained when.
 
 On a CPU, and wherever an epoch cannot be captured, `run_loop` looks at every epoch. On a GPU `run_captured` captures an
 epoch once in a CUDA graph: the trainer's kernels, the update of the stopping state, the copy of improved weights, and a
 note of the curves; where the epoch is a user's module, what follows on it alone. The host only replays it, and looks
 at the device every few epochs to see which runs have ended. Ended runs are packed away, which changes the shapes and so
 needs a new graph. An epoch that cannot be captured is launched anew each time.
+
+`train_chunks` trains runs in chunks that fit into memory, batch after batch, or by several threads. `show_progress` draws
+a line on standard error: the bar counts epochs, at most `max_epochs` per run; a run that ends early fills its part of the
+bar. Until the first run has ended the time left is therefore an upper bound.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import monotonic
 from typing import Any, Protocol, final
 
 import numpy as np
@@ -17,10 +29,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pprop._compiling import COMPILING, compiling
 from pprop._interrupt import check_interrupt
 from pprop.kernels.capture import Replayed, call_directly, capture
-from pprop.kernels.trainer import Trainer
-from pprop.training.result import History, LoopResult
+from pprop.kernels.contract import Trainer
+from pprop.training.result import History, LoopResult, join_results
 from pprop.training.stopping import Stopping, StoppingState
 
 # The batch is packed anew when this share of it has ended; until then ended runs idle along.
@@ -214,3 +227,185 @@ def run_captured(
         going = ledger.look(made, batch.state, ended)
         if going is not None:
             batch.keep(torch.from_numpy(going).to(device))
+
+
+# Called as runs end, with what they leave behind, which runs they are, and the epochs made by all runs so far.
+RunsEnded = Callable[[LoopResult, NDArray[np.int64], int], None]
+
+
+@final
+@dataclass(frozen=True)
+class RunBatch:
+    """Consecutive runs that one loop trains together, and a function that makes their trainer."""
+
+    runs: slice
+    make: Callable[[], Trainer]
+
+    @property
+    def positions(self) -> NDArray[np.int64]:
+        """The runs one by one."""
+        return np.r_[self.runs]
+
+
+def train_chunks(
+    chunks: Iterable[slice],
+    batches_of: Callable[[slice], tuple[int, list[RunBatch]]],
+    rule: Stopping,
+    device: torch.device,
+    report: Report,
+    ended: RunsEnded,
+) -> LoopResult:
+    """Train the runs of every chunk in turn; return the results of all runs in their order.
+
+    `batches_of` makes what the runs of a chunk share, which is freed before the next chunk begins: how many threads may
+    train a batch each at the same time, and the batches.
+    """
+    tally = _Tally(report, ended)
+
+    def train_batch(batch: RunBatch, in_thread: bool) -> LoopResult:
+        trainer, observer = batch.make(), _Part(tally, batch.positions, in_thread)
+        try:
+            if device.type == "cuda":
+                return run_captured(trainer, observer.runs, rule, observer, device)
+            return run_loop(trainer, observer.runs, rule, observer)
+        finally:
+            trainer.close()
+
+    def train_chunk(chunk: slice) -> list[LoopResult]:
+        threads, batches = batches_of(chunk)
+        if threads == 1:
+            return [train_batch(batch, False) for batch in batches]
+        with ThreadPoolExecutor(threads, "pprop-run") as pool:
+            jobs = {pool.submit(train_batch, batch, True): batch for batch in batches}
+            try:
+                for job in as_completed(jobs):  # not in order: the first may be far from its end
+                    tally.ended(job.result(), jobs[job].positions)
+                return [job.result() for job in jobs]
+            except BaseException:
+                tally.stop.set()
+                for job in jobs:
+                    job.cancel()
+                raise
+
+    return join_results([result for chunk in chunks for result in train_chunk(chunk)])
+
+
+@final
+class _Stopped(Exception):  # noqa: N818  no error: the main thread raises what ended the training
+    """Ends a thread whose training is no longer wanted."""
+
+
+@final
+class _Tally:
+    """Adds up the progress of all batches, trained one after another or side by side."""
+
+    def __init__(self, report: Report, ended: RunsEnded) -> None:
+        self.stop = threading.Event()
+        self._report, self._ended, self._lock = report, ended, threading.Lock()
+        self._runs_ended, self._work, self._going = 0, 0, dict[_Part, tuple[int, int]]()
+
+    def epoch(self, part: _Part, epoch: int, ended: int) -> None:
+        """Take the report of one batch, and pass on that of all."""
+        if self.stop.is_set():
+            raise _Stopped
+        with self._lock:
+            epoch_before, ended_before = self._going.get(part, (0, 0))
+            self._work += (epoch - epoch_before) * (part.runs - ended_before)
+            self._runs_ended += ended - ended_before
+            self._going[part] = epoch, ended
+            mean = sum(one for one, _ in self._going.values()) // len(self._going)
+            if ended == part.runs:
+                del self._going[part]
+            self._report(mean, self._runs_ended, self._work)
+
+    def ended(self, result: LoopResult, runs: NDArray[np.int64]) -> None:
+        """Pass on what runs leave behind; called in the main thread alone."""
+        self._ended(result, runs, self._work)
+
+
+@final
+class _Part:
+    """The observer of one batch. In a thread it leaves it to the main one to say which runs have ended."""
+
+    def __init__(self, tally: _Tally, positions: NDArray[np.int64], in_thread: bool) -> None:
+        self.runs, self._positions, self._tally, self._in_thread = len(positions), positions, tally, in_thread
+
+    def epoch(self, epoch: int, runs_ended: int) -> None:
+        self._tally.epoch(self, epoch, runs_ended)
+
+    def ended(self, result: LoopResult, runs: NDArray[np.int64]) -> None:
+        if not self._in_thread:
+            self._tally.ended(result, self._positions[runs])
+
+
+_PAUSE = 0.5  # seconds between two updates of the line: an epoch may be much shorter
+
+# What a training calls after an epoch, or a few of them: the runs now in training have made so many epochs (those that
+# are trained at different paces, on average), so many of all runs have ended, and all have made so many epochs together.
+Report = Callable[[int, int, int], None]
+
+
+@contextmanager
+def show_progress(show: bool | None, runs: int, *, max_epochs: int) -> Generator[Report]:
+    """Draw a live line while the block runs, if `show`, or if it is None and standard error is a terminal.
+
+    The line shows how many runs have ended, how many epochs all runs together make per second, and how much time is left.
+    Above it stands a note while kernels are being compiled.
+
+    Parameters
+    ----------
+    show
+        Whether to draw.
+    runs
+        How many runs there are.
+    max_epochs
+        Epochs after which a run ends in any case.
+
+    Examples
+    --------
+    >>> with show_progress(False, 1, max_epochs=10) as report:
+    ...     report(1, 0, 1)
+    """
+    if not (sys.stderr.isatty() if show is None else show):
+        yield _silent
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[ended]}/{task.fields[runs]} runs, epoch {task.fields[epoch]},"),
+        TextColumn("{task.fields[rate]:,.0f} epochs/s,"),
+        TimeElapsedColumn(),
+        TextColumn("elapsed, {task.fields[estimate]}"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        console=Console(stderr=True),
+        get_time=monotonic,
+        speed_estimate_period=math.inf,  # one run may take longer than rich's 30 seconds
+    ) as bar:
+        total = runs * max_epochs
+        task = bar.add_task("Training", total=total, ended=0, runs=runs, epoch=0, rate=0.0, estimate="at most")
+        drawn, seen, spared = monotonic(), 0, 0  # when it was drawn, runs that had ended, epochs they did not need
+        first: tuple[float, int] | None = None  # time and epochs at the first report; set-up was before it
+
+        def draw(epoch: int, runs_ended: int, work: int) -> None:
+            nonlocal drawn, seen, spared, first
+            now = monotonic()
+            first = (now, work) if first is None else first
+            if now < drawn + _PAUSE and runs_ended == seen:
+                return
+            spared += (runs_ended - seen) * (max_epochs - epoch)
+            drawn, seen = now, runs_ended
+            done = total if runs_ended == runs else min(work + spared, total)
+            rate = (work - first[1]) / (now - first[0]) if now > first[0] else 0.0
+            estimate = "about" if runs_ended else "at most"
+            bar.update(task, completed=done, ended=runs_ended, epoch=epoch, rate=rate, estimate=estimate)
+
+        with compiling.telling(lambda: bar.console.print(COMPILING)):  # above the line
+            yield draw
+
+
+def _silent(epoch: int, runs_ended: int, work: int) -> None:
+    """Draw nothing."""

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from pprop._errors import InputError
 from pprop.kernels.capture import Replayed, call_directly
-from pprop.kernels.trainer import LabelledNodes, Trainer
+from pprop.kernels.contract import LabelledNodes, Trainer
 from pprop.models.architecture import DropoutMasks
 from pprop.models.inference import PropagatedModel
 from pprop.models.module import call_module, make_module, module_state, node_blocks

@@ -16,7 +16,7 @@ from scipy import special
 from torch import Tensor
 
 from pprop._validate import reject
-from pprop.kernels.trainer import LabelledNodes, Trainer
+from pprop.kernels.contract import LabelledNodes, Trainer
 from pprop.scoring import Scoring
 from pprop.training.stopping import Stopping
 

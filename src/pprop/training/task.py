@@ -19,7 +19,7 @@ from pprop.graph import Graph
 from pprop.graph.attributes import check_labels
 from pprop.graph.rows import NodeNames, in_node_order
 from pprop.kernels import Kernels
-from pprop.kernels.trainer import LabelledNodes
+from pprop.kernels.contract import LabelledNodes
 from pprop.scoring import Scoring
 from pprop.settings import DEVICE
 from pprop.training.stopping import Stopping

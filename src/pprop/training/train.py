@@ -25,11 +25,9 @@ from pprop.models.inference import Inference
 from pprop.propagation import PowerIteration
 from pprop.scoring import Scoring
 from pprop.settings import ALPHAS, BACKEND, DEVICE, LEARNING_RATE
-from pprop.training.exhaustion import explain_exhaustion
-from pprop.training.memory import plan_runs
-from pprop.training.progress import show_progress
+from pprop.training.loop import RunsEnded, show_progress, train_chunks
+from pprop.training.memory import explain_exhaustion, plan_runs
 from pprop.training.result import LARGEST_RATE, LoopResult, Trained, diverged, finite_logits, without_stopping
-from pprop.training.schedule import RunsEnded, train_chunks
 from pprop.training.scored import rule_of
 from pprop.training.stopping import Stopping
 from pprop.training.task import Task, check_device, check_runs, check_split_labels, check_weights, node_sets

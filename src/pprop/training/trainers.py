@@ -11,16 +11,16 @@ from torch import Tensor
 
 from pprop.graph import transition_matrix
 from pprop.graph.features.dense_rows import DenseRows
-from pprop.kernels.trainer import PropagateRows, PropagateSteps, Trainer, TrainerBytes, TrainerSizes, TrainerSpec
+from pprop.kernels.contract import PropagateRows, PropagateSteps, Trainer, TrainerBytes, TrainerSizes, TrainerSpec
 from pprop.models import Architecture, FeatureNetwork, Model
 from pprop.models.inference import PropagatedModel, RowReadout, bind_propagation
 from pprop.models.module import module_inputs
 from pprop.models.network import initial_weights, network_inputs
 from pprop.propagation import PowerIteration, PPROperator
 from pprop.training.epoch import ArchitectureObjective, NetworkObjective, RunsTrainer
+from pprop.training.loop import RunBatch
 from pprop.training.memory import TrainingBytes, operations_bytes, split_runs, training_bytes
 from pprop.training.modules import ModuleTrainer
-from pprop.training.schedule import RunBatch
 from pprop.training.scored import ScoredTrainer
 from pprop.training.task import Task
 

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from pprop._errors import CapacityError
 from pprop._interrupt import remember_interrupts
-from pprop._memory import usable_memory
+from pprop._machine import usable_memory
 from pprop._validate import check_bool, check_float, check_int, describe, reject
 from pprop.graph.building.node_arrays import FUNCTION, feature_file
 from pprop.graph.building.node_numbers import MOST_NODES

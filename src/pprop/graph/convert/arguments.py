@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop._errors import CapacityError, GraphError
-from pprop._memory import usable_memory
+from pprop._machine import usable_memory
 from pprop._validate import check_array, check_texts, describe, reject
 from pprop.graph.attributes import check_names
 from pprop.graph.convert.links import is_a

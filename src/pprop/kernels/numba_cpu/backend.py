@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 
 from pprop.graph import Transition
 from pprop.graph.features.dense_rows import DenseRows
-from pprop.kernels.contract import LARGE_ENTRIES, FeatureProduct, Kernels
+from pprop.kernels.contract import (
+    LARGE_ENTRIES,
+    FeatureMatrix,
+    FeatureProduct,
+    Kernels,
+    Trainer,
+    TrainerBytes,
+    TrainerSizes,
+    TrainerSpec,
+)
 from pprop.kernels.numba_cpu import bits, dense
 from pprop.kernels.numba_cpu.arena import aligned
 from pprop.kernels.numba_cpu.attention import NumbaAttention
@@ -24,7 +33,6 @@ from pprop.kernels.numba_cpu.threads import usable_threads
 from pprop.kernels.numba_cpu.trainer import NumbaTrainer, trainer_bytes
 from pprop.kernels.random_bits import HIDDEN, Draw, law_of, stream
 from pprop.kernels.solves import Solves, System
-from pprop.kernels.trainer import FeatureMatrix, Trainer, TrainerBytes, TrainerSizes, TrainerSpec
 
 Values = NDArray[Any]
 

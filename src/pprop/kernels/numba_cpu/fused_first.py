@@ -1,4 +1,9 @@
-"""The first layer of one run, in training: for a sparse or a dense matrix, with the masks and the room that it needs."""
+"""The first layer of one run, in training: for a sparse or a dense matrix, with the masks and the room that it needs.
+
+Layouts are those of `fused_network`, which has the kernels for a sparse matrix. Of a dense one a row of X is read once for
+both passes. The gradient of W_1 is then a sum over nodes: a fixed number of chunks of nodes make a part of it each, and the
+parts are added in their order. The gradients of biases, of both layers, are sums over nodes in blocks.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +14,164 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop.graph.features.dense_rows import DenseRows
-from pprop.kernels.numba_cpu import fused_dense, fused_network
-from pprop.kernels.numba_cpu.dense_features import BLOCK, SUMS, TILE, words_of
+from pprop.kernels.contract import FeatureMatrix
+from pprop.kernels.numba_cpu import fused_network
+from pprop.kernels.numba_cpu._jit import serial
+from pprop.kernels.numba_cpu.bits import row_words
+from pprop.kernels.numba_cpu.dense_features import BLOCK, SUMS, TILE, add_products, copy_kept, words_of
+from pprop.kernels.numba_cpu.fused_network import ALL, SUM_ROWS, adam_row, finish_node, hidden_words
 from pprop.kernels.numba_cpu.fused_structure import Crew, Entries, Law, Masks, shares
-from pprop.kernels.numba_cpu.stored_rows import RowsInMemory
-from pprop.kernels.numba_cpu.vectors import lanes
-from pprop.kernels.random_bits import FEATURES, HIDDEN, stream
-from pprop.kernels.trainer import FeatureMatrix
+from pprop.kernels.numba_cpu.stored_rows import RowsInMemory, copy_row
+from pprop.kernels.numba_cpu.vectors import add, address, count, lanes, load, store, zeros
+from pprop.kernels.random_bits import DENSE_FEATURES, FEATURES, HIDDEN, stream
+
+_CHUNKS, _CHUNK_ROWS = 16, 256  # most chunks, and least nodes of one
+
+
+def chunks_of(nodes: int) -> int:
+    """Return in how many parts the gradient of W_1 is made: part of the definition of its sums.
+
+    >>> chunks_of(100), chunks_of(20_000)
+    (1, 16)
+    """
+    return max(1, min(_CHUNKS, nodes // _CHUNK_ROWS))
+
+
+@serial
+def dense_forward(
+    begin, end, source, words, seed, stream, epoch, law, scratch, W_1, W_2, biases, hidden, predictions, h_token, c_token, tile
+):  # fmt: skip
+    """Do what `fused_network.forward` does for rows begin to end of a dense X, and keep their mask words.
+
+    Six sums are made at a time: those of three nodes in both passes, or of six nodes without dropout.
+    """
+    threshold, digits, scale = law
+    raw, four, rows, sums = scratch[2], scratch[3], scratch[5], scratch[6]
+    X, by_row, by_column = source
+    mask, left, total = address(words), address(rows), address(sums)
+    first, f, width, per_row, room = address(W_1), X.shape[1], count(h_token), words.shape[1], rows.shape[1]
+    each = SUMS // 2 if digits > 0 else SUMS
+    for i in range(begin, end, each):
+        some = min(each, end - i)
+        for r in range(some):
+            node = i + r
+            copy_row(X, by_row, by_column, node, 0, f, left, r * room)
+            if digits > 0:
+                row_words(seed, DENSE_FEATURES, node, epoch, threshold, digits, raw, four, words[node], 0, per_row)
+                copy_kept(left, r * room, mask, node * per_row, f, left, (each + r) * room)
+        for block in range(len(W_1)):
+            for t in range(0, width, count(tile)):
+                for r in range(SUMS):
+                    store(total, r * width + t, zeros(total, tile))
+                add_products(left, 0, room, 1, f, first, block * f * width + t, width, total, t, width, tile)
+            for r in range(some):
+                low, high = ALL, ALL
+                if digits > 0:
+                    low, high = hidden_words(seed, stream, i + r, epoch, block, width, threshold, digits, raw, four)
+                whole = load(total, r * width, h_token)
+                train = load(total, (r + each if digits > 0 else r) * width, h_token)
+                finish_node(
+                    i + r, block, train, whole, low, high, scale, scratch[4], W_2, biases, hidden, predictions, h_token,
+                    c_token,
+                )  # fmt: skip
+
+
+@serial
+def dense_gradient(begin, end, source, words, digits, below, kept, partial, tile):
+    """partial = drop(X)^T below over the nodes begin to end, without the scale of kept features.
+
+    below (h blocks, n, h); partial (h blocks, features and more up to whole sixes, h); kept (BLOCK, features and more).
+    """
+    blocks, n, width = below.shape
+    X, by_row, by_column = source
+    f, room, rows, per_row = X.shape[1], kept.shape[1], partial.shape[1], words.shape[1]
+    mask, left, right, sums = address(words), address(kept), address(below), address(partial)
+    partial[:] = 0
+    for start in range(begin, end, BLOCK):
+        nodes = min(BLOCK, end - start)
+        for k in range(nodes):
+            i = start + k
+            copy_row(X, by_row, by_column, i, 0, f, left, k * room)
+            if digits > 0:
+                copy_kept(left, k * room, mask, i * per_row, f, left, k * room)
+        for block in range(blocks):
+            for j in range(0, f, SUMS):
+                for t in range(0, width, count(tile)):
+                    from_, to = (block * n + start) * width + t, (block * rows + j) * width + t
+                    add_products(left, j, 1, room, nodes, right, from_, width, sums, to, width, tile)
+
+
+@serial
+def dense_weight_step(first, last, partial, row, W_1, moments, penalty, step, correction, squares, token, some):
+    """For blocks `first` to `last` of SUM_ROWS features: add up the chunks' parts of the gradient of W_1, into Adam.
+
+    partial (chunks, h blocks, features and more, h); squares (feature blocks, h) receives the terms of |W_1|^2.
+    """
+    chunks, blocks, rows, width = partial.shape
+    f, parts, own = W_1.shape[1], address(partial), address(row)
+    weights, mean, square = address(W_1), address(moments[0]), address(moments[1])
+    for block_of_rows in range(first, last):
+        sums = squares[block_of_rows]
+        sums[:] = 0
+        for j in range(block_of_rows * SUM_ROWS, min(f, (block_of_rows + 1) * SUM_ROWS)):
+            for block in range(blocks):
+                total = load(parts, (block * rows + j) * width, token)
+                for chunk in range(1, chunks):
+                    total = add(total, load(parts, ((chunk * blocks + block) * rows + j) * width, token))
+                store(own, 0, total)
+                at = (block * f + j) * width
+                adam_row(weights, mean, square, own, at, width, penalty, step, correction, address(sums), some)
+
+
+_BIAS_LANES = lanes(4)  # every block of units and of classes is made of fours
+
+
+@serial
+def _bias_sums(first, last, source, partial):
+    """partial (node blocks, all lanes) = the sums of source (blocks, n, lanes) over blocks `first` to `last` of nodes."""
+    blocks, n, width = source.shape
+    for node_block in range(first, last):
+        partial[node_block] = 0
+        for block in range(blocks):
+            for i in range(node_block * SUM_ROWS, min(n, (node_block + 1) * SUM_ROWS)):
+                for q in range(width):
+                    partial[node_block, block * width + q] += source[block, i, q]
+
+
+@serial
+def _bias_step(partial, factor, bias, moments, step, correction, some):
+    """One Adam step, by `factor` times the sum of the terms in their order."""
+    gradient, squares = np.zeros_like(bias), np.zeros_like(bias)
+    for node_block in range(len(partial)):
+        gradient += partial[node_block]
+    gradient *= factor
+    own, mean, square = address(gradient), address(moments[0]), address(moments[1])
+    adam_row(address(bias), mean, square, own, 0, len(bias), 0.0, step, correction, address(squares), some)
+
+
+@final
+class Biases:
+    """Both biases, padded to whole blocks of lanes; empty arrays for a network without."""
+
+    def __init__(self, given: tuple[NDArray[np.float32], ...], padded: tuple[int, int], nodes: int) -> None:
+        self.values = tuple(np.zeros(width if given else 0, np.float32) for width in padded)
+        for value, bias in zip(self.values, given, strict=bool(given)):
+            value[: bias.shape[1]] = bias[0]
+        self._moments = [np.zeros((2, len(value)), np.float32) for value in self.values]
+        self._partial = [np.empty((-(-nodes // SUM_ROWS), len(value)), np.float32) for value in self.values]
+
+    def add_up(self, first: int, last: int, below: NDArray[Any], above: NDArray[Any]) -> None:
+        """Make the terms of blocks of nodes from the gradients of the hidden layer and of the predictions."""
+        if len(self.values[0]):
+            _bias_sums(first, last, below, self._partial[0])
+            _bias_sums(first, last, above, self._partial[1])
+
+    def step(self, scale: np.float32, rates: tuple[np.float32, np.float32]) -> None:
+        """Make one Adam step; the gradient of the hidden layer has the `scale` of kept features, which biases have not."""
+        if len(self.values[0]):
+            for layer, factor in enumerate((np.float32(1) / scale, np.float32(1))):
+                _bias_step(self._partial[layer], factor, self.values[layer], self._moments[layer], *rates, _BIAS_LANES)
+
 
 _HIDDEN = stream(HIDDEN, 1)
 _SOME = lanes(16)  # that Adam works on at a time
@@ -112,7 +268,7 @@ class DenseFirst(FirstLayer):
         self._words = arena.empty((n, words_of(f) if self._law.digits else 0), np.uint32)
         self._tile = lanes(min(TILE, width))
         padded, threads = -(-f // SUMS) * SUMS, self._crew.team.threads
-        self._partial = arena.empty((fused_dense.chunks_of(n), blocks, padded, width))
+        self._partial = arena.empty((chunks_of(n), blocks, padded, width))
         self._kept = [arena.zeros((BLOCK, padded)) for _ in range(threads)]
         none = np.empty(0, np.int64), np.empty(0, np.float32)
         self.scratch = [
@@ -121,7 +277,7 @@ class DenseFirst(FirstLayer):
         ]
 
     def forward(self, thread: int, epoch: int, hidden: NDArray[Any], predictions: NDArray[Any]) -> None:
-        fused_dense.forward(
+        dense_forward(
             *_share(len(self._words), thread, self._crew.team.threads), self._rows, self._words, self._seed, _HIDDEN,
             epoch, self._law, self.scratch[thread], *self._weights, hidden, predictions, *self._tokens, self._tile,
         )  # fmt: skip
@@ -131,12 +287,12 @@ class DenseFirst(FirstLayer):
     ) -> None:
         chunks, team, n = len(self._partial), self._crew.team, len(self._words)
         for chunk in range(*_share(chunks, thread, team.threads)):
-            fused_dense.gradient(
+            dense_gradient(
                 *_share(n, chunk, chunks), self._rows, self._words, self._law.digits, below, self._kept[thread],
                 self._partial[chunk], self._tile,
             )  # fmt: skip
         team.meet()
-        fused_dense.weight_step(
+        dense_weight_step(
             *_share(len(self.squares), thread, team.threads), self._partial, self.scratch[thread][4], self._weights.W_1,
             self._moments, penalty, *rates, self.squares, self._tokens.units, _SOME,
         )  # fmt: skip
@@ -151,7 +307,7 @@ def first_bytes(nodes: int, features: int, nonzeros: int | None, units: int, *, 
     """Return the bytes of X, shared by all runs, and of one run's masks of it and sums; a dense X is used as it is."""
     if nonzeros is None:
         words = words_of(features) if dropout else 0
-        return 4 * nodes * features, 4 * nodes * words, 4 * fused_dense.chunks_of(nodes) * (features + SUMS) * units
+        return 4 * nodes * features, 4 * nodes * words, 4 * chunks_of(nodes) * (features + SUMS) * units
     # by rows and by columns: index and value; and where an entry is on the other side
     planes = Masks.planes_for(1) if dropout else 1
     return 20 * nonzeros + 8 * (nodes + features + 2), 4 * 2 * planes * nonzeros, 0

@@ -15,7 +15,7 @@ from typing import final
 import numba
 import numpy as np
 
-from pprop._cores import usable_cores
+from pprop._machine import usable_cores
 
 # Numbers in the arrays of a call from which on threads share it at once.
 LARGE = 1 << 22

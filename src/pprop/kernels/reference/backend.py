@@ -16,13 +16,12 @@ from torch import Tensor
 from pprop.graph import Transition
 from pprop.graph.features.dense_rows import DenseRows
 from pprop.kernels import Draw, EdgeAttention, FeatureProduct, Kernels, RowPropagation, StepPropagation
-from pprop.kernels.contract import SLOPE, Sides
+from pprop.kernels.contract import SLOPE, FeatureMatrix, Sides
 from pprop.kernels.device_rows import DeviceRows
 from pprop.kernels.draws import uniform
 from pprop.kernels.product_solves import ProductSolves
 from pprop.kernels.random_bits import DENSE_FEATURES, EDGES, FEATURES, HIDDEN, PPR, keep_bits, law_of, stream
 from pprop.kernels.solves import Solves, System
-from pprop.kernels.trainer import FeatureMatrix
 
 
 @final

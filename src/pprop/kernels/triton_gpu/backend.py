@@ -13,11 +13,10 @@ from scipy import sparse
 from torch import Tensor
 
 from pprop.graph import Transition
-from pprop.kernels.contract import LARGE_ENTRIES, FeatureProduct
+from pprop.kernels.contract import LARGE_ENTRIES, FeatureMatrix, FeatureProduct, TrainerBytes, TrainerSizes, TrainerSpec
 from pprop.kernels.random_bits import HIDDEN, Draw, stream
 from pprop.kernels.reference.backend import ReferenceDenseFeatures, TorchKernels
 from pprop.kernels.solves import System
-from pprop.kernels.trainer import FeatureMatrix, TrainerBytes, TrainerSizes, TrainerSpec
 from pprop.kernels.triton_gpu.attention import TritonAttention
 from pprop.kernels.triton_gpu.bits import keep_word
 from pprop.kernels.triton_gpu.large_steps import LargeSteps

@@ -8,8 +8,8 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
+from pprop.kernels.contract import TrainerSpec
 from pprop.kernels.random_bits import HIDDEN, Bernoulli, stream
-from pprop.kernels.trainer import TrainerSpec
 from pprop.kernels.triton_gpu import layers
 from pprop.kernels.triton_gpu.bits import RowWords
 from pprop.kernels.triton_gpu.dense_first import DenseFirst

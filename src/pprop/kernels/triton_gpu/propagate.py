@@ -15,8 +15,8 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor
 
+from pprop.kernels.contract import PropagateRows, PropagateSteps, TrainerSpec
 from pprop.kernels.random_bits import Bernoulli
-from pprop.kernels.trainer import PropagateRows, PropagateSteps, TrainerSpec
 from pprop.kernels.triton_gpu.launch import Masks, Shape, Tuning
 from pprop.kernels.triton_gpu.network import Network
 from pprop.kernels.triton_gpu.planned_steps import PlannedSteps

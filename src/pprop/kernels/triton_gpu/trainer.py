@@ -14,7 +14,7 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
-from pprop.kernels.trainer import LabelledNodes, Trainer, TrainerBytes, TrainerSizes, TrainerSpec
+from pprop.kernels.contract import LabelledNodes, Trainer, TrainerBytes, TrainerSizes, TrainerSpec
 from pprop.kernels.triton_gpu.bits import mask_words
 from pprop.kernels.triton_gpu.dense_first import SHARES
 from pprop.kernels.triton_gpu.launch import Shape, Tuning, device, kernel

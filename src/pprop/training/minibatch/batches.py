@@ -13,8 +13,8 @@ from torch import Tensor
 
 from pprop.graph.features.dense_rows import DenseRows
 from pprop.kernels import FeatureProduct, Kernels
+from pprop.kernels.contract import FeatureMatrix, LabelledNodes
 from pprop.kernels.random_bits import ORDER, sequence_word
-from pprop.kernels.trainer import FeatureMatrix, LabelledNodes
 from pprop.training.minibatch.neighbourhoods import Neighbourhoods
 
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop.kernels import Draw, Kernels
+from pprop.kernels.contract import FeatureMatrix, LabelledNodes, PropagateRows, Trainer, TrainerSpec
 from pprop.kernels.random_bits import BRANCHES, derive_seed
-from pprop.kernels.trainer import FeatureMatrix, LabelledNodes, PropagateRows, Trainer, TrainerSpec
 from pprop.models import Model
 from pprop.models.network import FeatureNetwork, RunsNetwork
 from pprop.training.adam import Adam, Weights

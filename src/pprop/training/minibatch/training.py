@@ -12,14 +12,14 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from pprop._memory import memory_limit
+from pprop._machine import memory_limit
 from pprop._validate import check_bool, check_int, describe, reject
 from pprop._words import duration
 from pprop.datasets import Split
 from pprop.graph import Graph
 from pprop.graph.features.dense_rows import DenseRows
 from pprop.kernels import choose_backend
-from pprop.kernels.trainer import FeatureMatrix, Trainer
+from pprop.kernels.contract import FeatureMatrix, Trainer
 from pprop.models import Architecture, FeatureNetwork, Model
 from pprop.models.blocks import block_logits
 from pprop.models.network import initial_weights, network_inputs

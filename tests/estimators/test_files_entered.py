@@ -1,0 +1,42 @@
+"""How many files of the package one fit runs through: what somebody who follows it has to open."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import scipy.sparse as sp
+
+import pprop
+
+ROOT = Path(pprop.__file__).parent
+MOST_FILES = 51  # the aim is 36: lower it with every merge that makes the code simpler
+
+
+def fit() -> None:
+    path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
+    graph = pprop.Graph.from_scipy(path, features=sp.eye_array(5))
+    model = pprop.APPNPClassifier(graph, hidden=8, max_epochs=5, random_state=0)
+    model.fit([0, 1, 3, 4], ["left", "left", "right", "right"], stopping=0.5)
+
+
+def test_a_fit_runs_through_few_files() -> None:
+    fit()  # imports, and what is made once
+    entered: set[str] = set()
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "call":
+            entered.add(frame.f_code.co_filename)
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        fit()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    files = sorted(str(Path(file).relative_to(ROOT)) for file in entered if file.startswith(str(ROOT)))
+    assert len(files) <= MOST_FILES, "\n".join(files)
