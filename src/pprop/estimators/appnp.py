@@ -20,7 +20,6 @@ from pprop.models import APPNP, MLP, PPNP, Model, SolvedPPNP
 from pprop.propagation.certificate import least_error
 from pprop.propagation.tolerance import TOLERANCE_SOLVERS, check_solver
 from pprop.training import run_seed
-from pprop.training.minibatch import training as minibatch
 from pprop.training.self_training import best_of
 from pprop.training.train import train_alphas
 
@@ -101,18 +100,9 @@ class APPNPClassifier(TrainedClassifier):
     verbose: int = settings.VERBOSE.field()
 
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
-        if values["neighbours"] is None:
-            return super()._learn(model, data, values)
-        if self.predictor is not None:
+        if values["neighbours"] is not None and self.predictor is not None:
             reject("neighbours", type(self).__name__, "None with a predictor of your own", values["neighbours"])
-        assert isinstance(model, Model)
-        weights = None if data.weights is None else data.weights.nodes
-        how: dict[str, Any] = {"labels": data.values, "weights": weights, **vars(train_options(values))}
-        trained = minibatch.train(
-            model, data.graph, data.split, neighbours=values["neighbours"], seeds=data.seed, **how
-        )
-        warn_unfinished(trained, values)
-        return Learned.of(model, trained)
+        return super()._learn(model, data, values)
 
 
 @final

@@ -486,7 +486,14 @@ class TrainedClassifier(NodeClassifier):
         options = train_options(values)
         weights = None if data.weights is None else data.weights.nodes
         trained = train(
-            model, data.graph, data.split, seeds=data.seed, labels=data.values, weights=weights, **vars(options)
+            model,
+            data.graph,
+            data.split,
+            seeds=data.seed,
+            labels=data.values,
+            weights=weights,
+            neighbours=values.get("neighbours"),
+            **vars(options),
         )
         warn_unfinished(trained, values)
         return Learned.of(model, trained)

@@ -71,7 +71,7 @@ NEIGHBOURS = settings.whole(
     1,
     1,
     "In place of power steps over all nodes, train on so many of the largest entries of the PPR rows of the labelled nodes, "
-    "in mini-batches (`pprop.scale.train`): for graphs that do not fit otherwise. 64 is a good number. None: on all nodes.",
+    "in mini-batches (see `pprop.train`): for graphs that do not fit otherwise. 64 is a good number. None: on all nodes.",
 ).optional()
 RANDOM_STATE = Setting[int | np.random.RandomState | None](
     "random_state",

@@ -64,7 +64,7 @@ def train(
     feature_columns
         As in `pprop.read_edges`; kinds and scaling are found out from the rows that are collected.
     neighbours, eps
-        As in `pprop.scale.train`.
+        As in `pprop.train`.
     **settings
         Of `APPNPClassifier`: ``random_state=0``, ``hidden=64`` and others.
 

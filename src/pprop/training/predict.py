@@ -66,7 +66,7 @@ def predict(
     True
     """
     if not isinstance(trained, Trained):
-        reject("trained", FUNCTION, "what pprop.train or pprop.scale.train returned", describe(trained))
+        reject("trained", FUNCTION, "what pprop.train returned", describe(trained))
     if graph is not None and not isinstance(graph, Graph):
         reject("graph", FUNCTION, "a Graph or None", describe(graph))
     at = check_int(run, "run", FUNCTION, low=0, high=len(trained.seeds) - 1)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pprop._compiling import compiling
 from pprop._interrupt import remember_interrupts
-from pprop._validate import check_int, describe, reject
+from pprop._validate import check_bool, check_int, describe, reject
 from pprop.datasets import Split
 from pprop.graph import Graph
 from pprop.kernels import choose_backend
@@ -27,6 +27,8 @@ from pprop.scoring import Scoring
 from pprop.settings import ALPHAS, BACKEND, DEVICE, LEARNING_RATE
 from pprop.training.loop import RunsEnded, show_progress, train_chunks
 from pprop.training.memory import explain_exhaustion, plan_runs
+from pprop.training.minibatch.neighbourhoods import EPS
+from pprop.training.minibatch.training import BATCH, NeighbourhoodTraining, check_model
 from pprop.training.result import LARGEST_RATE, LoopResult, Trained, diverged, finite_logits, without_stopping
 from pprop.training.scored import rule_of
 from pprop.training.stopping import Stopping
@@ -75,12 +77,16 @@ def train(
     seeds: int | Sequence[int] = 0,
     labels: ArrayLike | None = None,
     weights: ArrayLike | None = None,
+    neighbours: int | None = None,
+    batch: int | None = None,
+    eps: float | None = None,
     stopping: Stopping = Stopping(),
     learning_rate: float = LEARNING_RATE.default,
     backend: str = BACKEND.default,
     device: str = DEVICE.default,
     progress: bool | None = None,
     verbose: bool = False,
+    predict: bool = True,
     scoring: Scoring | None = None,
     on_end: OnEnd | None = None,
 ) -> Trained:
@@ -90,6 +96,14 @@ def train(
     it in full batches. The paper's network trains all runs as one program; a torch module one run after another.
     Each run depends on its seed and its nodes alone: on the ``numba`` backend it has the same bits for any batch
     and any number of threads.
+
+    With `neighbours` it is trained on the nodes that its labelled nodes draw on most, and on no others. The logits of a
+    training or stopping node are then the sum over the largest entries of its row of the personalized PageRank matrix, found
+    by local push, and not K power steps over all nodes. The cost depends on the labelled nodes and their neighbourhoods, not
+    on the size of the graph. Weights are those of the same network: the predictions of all nodes are K power steps, as
+    always. Columns of sparse features that no neighbourhood of a training node contains are left out: their weights are
+    zero. Entries of a row are dropped with the model's `propagation_dropout`, afresh in every epoch. Runs are trained one
+    after another.
 
     Parameters
     ----------
@@ -108,6 +122,15 @@ def train(
         How much each node counts, shape (n,), not negative; None: all the same. The loss is then the weighted mean over
         the training nodes, and early stopping watches the weighted means of loss and accuracy over the stopping
         nodes. A node with weight k counts like one that is listed k times.
+    neighbours
+        Entries of a row that are kept, at most; their weights are divided by the share that they have of the row. Only of
+        ``APPNP(...)`` with the built-in network and alpha above 0. None: all nodes train.
+    batch
+        With `neighbours`: training nodes of a mini-batch, at most; None: 1024. One epoch makes an Adam step for each; up to
+        so many nodes train as one.
+    eps
+        With `neighbours`: accuracy of the search for the largest entries, see `pprop.ppr`; None: 1e-5. A row costs at most
+        1 / (alpha eps) entries.
     stopping
         Patience and cap. With ``Stopping(patience=None)`` splits may have no stopping nodes: stopping loss and accuracy
         are then NaN.
@@ -120,7 +143,11 @@ def train(
     progress
         Whether to draw a progress bar on standard error; None: if that is a terminal.
     verbose
-        Whether to write to standard error how much memory the training takes, how many runs go together, and why.
+        Whether to write to standard error how much memory the training takes, how many runs go together, and why; with
+        `neighbours` also how long the search for them may take.
+    predict
+        Whether to compute the logits of all nodes. Without them use `pprop.scale.predict`; the shape of
+        `Trained.logits` is then (R, 0, c).
     scoring
         What early stopping maximises on the stopping nodes (`pprop.scoring.Scoring`): its value takes the place of the
         accuracy in the criterion "plateau", and every stopping node counts once. The steps of the training are the same.
@@ -137,10 +164,15 @@ def train(
     Raises
     ------
     CapacityError
-        It does not fit into memory, as planned or as it turns out on a GPU; the message says what helps.
+        It does not fit into memory, as planned or as it turns out on a GPU; the message says what helps. With `neighbours`
+        it is raised before the search where that is clear by then.
     DivergenceError
         The loss of a run, or its predictions, are not finite. Such a run ends at once and does not affect the others;
         `on_end` is not called for it. When all have ended, the error names these runs and has the others.
+
+    References
+    ----------
+    A. Bojchevski et al. Scaling Graph Neural Networks with Approximate PageRank. KDD 2020, of `neighbours`.
 
     Examples
     --------
@@ -150,55 +182,47 @@ def train(
     >>> trained = train(pprop.APPNP(alpha=0.1), graph, split, stopping=Stopping(max_epochs=3))
     >>> trained.epochs, trained.predict([0, 1, 2]).shape, trained.backend
     (array([3]), (1, 3), 'numba')
+    >>> few = train(pprop.APPNP(alpha=0.1), graph, split, neighbours=16, stopping=Stopping(max_epochs=3))
+    >>> int(few.weights[0][0].any(axis=1).sum()) < graph.feature_shape[1]  # other columns are in no neighbourhood
+    True
     """
     if not isinstance(model, Model | Architecture):
         reject("model", "train", "a model such as pprop.APPNP()", describe(model))
+    way = _way(
+        model, neighbours, batch, eps, scoring=scoring, verbose=verbose, predict=check_bool(predict, "predict", "train")
+    )
     options = TrainOptions(stopping, learning_rate, backend, device, progress, verbose, scoring)
-    result, sound, trained = _train_models([model], (), graph, splits, seeds, labels, weights, options, on_end)
-    if not sound.all():
-        raise diverged(result, sound, trained[0] if trained else None)
-    return trained[0]
-
-
-def train_by(
-    way: Way,
-    model: Model,
-    graph: Graph,
-    splits: Split | Sequence[Split],
-    options: TrainOptions,
-    *,
-    seeds: int | Sequence[int] = 0,
-    labels: ArrayLike | None = None,
-    weights: ArrayLike | None = None,
-    predict: bool = True,
-) -> Trained:
-    """Train a model as `train` does, but by another way than the usual one, such as in mini-batches.
-
-    Parameters
-    ----------
-    way
-        Makes the `ModelTraining` of a model and a task.
-    predict
-        Whether the logits of all nodes are computed; without them the shape of `Trained.logits` is (R, 0, c).
-    model, graph, splits, options, seeds, labels, weights
-        As for `train`.
-
-    Examples
-    --------
-    >>> import numpy as np, pprop, scipy.sparse as sp
-    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
-    >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(5), labels=[0, 0, 0, 1, 1])
-    >>> split = Split(np.array([0, 4]), np.array([1]), np.array([2, 3]))
-    >>> short = TrainOptions(Stopping(max_epochs=3))
-    >>> train_by(training_of, pprop.APPNP(hidden=4), graph, split, short, predict=False).logits.shape
-    (1, 0, 2)
-    """
     result, sound, trained = _train_models(
-        [model], (), graph, splits, seeds, labels, weights, options, way=way, predict=predict
+        [model], (), graph, splits, seeds, labels, weights, options, on_end, way=way, predict=predict
     )
     if not sound.all():
         raise diverged(result, sound, trained[0] if trained else None)
     return trained[0]
+
+
+def _way(
+    model: Model | Architecture,
+    neighbours: int | None,
+    batch: int | None,
+    eps: float | None,
+    *,
+    scoring: Scoring | None,
+    verbose: bool,
+    predict: bool,
+) -> Way:
+    """Return how to train a model: on all nodes, or on neighbourhoods."""
+    if neighbours is None:
+        for name, value in (("batch", batch), ("eps", eps)):
+            if value is not None:
+                reject(name, "train", "None without neighbours", value)
+        return training_of
+    if scoring is not None:
+        reject("scoring", "train", "None with neighbours, whose training reports accuracy", describe(scoring))
+    described = check_model(model, "train")
+    most = check_int(neighbours, "neighbours", "train", low=1)
+    size = BATCH if batch is None else check_int(batch, "batch", "train", low=1)
+    near = EPS if eps is None else eps
+    return lambda _, task: NeighbourhoodTraining(described, task, most, size, near, verbose=verbose, predict=predict)
 
 
 def train_alphas(

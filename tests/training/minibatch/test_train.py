@@ -139,12 +139,12 @@ def test_without_predictions_it_says_where_they_come_from(graph: Graph, split: S
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"neighbours": 0}, "'neighbours' parameter of pprop.scale.train must be an integer of at least 1. Got 0"),
-        ({"batch": 0}, "'batch' parameter of pprop.scale.train must be an integer of at least 1. Got 0"),
-        ({"eps": 0.0}, "'eps' parameter of pprop.scale.train must be a float in"),
-        ({"model": pprop.PPNP()}, "'model' parameter of pprop.scale.train must be pprop.APPNP"),
-        ({"model": pprop.MLP()}, "'model' parameter of pprop.scale.train must be pprop.APPNP"),
-        ({"model": APPNP(0.0)}, "'alpha' parameter of pprop.scale.train must be above 0"),
+        ({"neighbours": 0}, "'neighbours' parameter of train must be an integer of at least 1. Got 0"),
+        ({"batch": 0}, "'batch' parameter of train must be an integer of at least 1. Got 0"),
+        ({"eps": 0.0}, "'eps' parameter of train must be a float in"),
+        ({"model": pprop.PPNP()}, "'model' parameter of train must be pprop.APPNP"),
+        ({"model": pprop.MLP()}, "'model' parameter of train must be pprop.APPNP"),
+        ({"model": APPNP(0.0)}, "'alpha' parameter of train must be above 0"),
         ({"labels": np.full(61, -1)}, "'labels' parameter of train must be known"),
     ],
 )

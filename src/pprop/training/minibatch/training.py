@@ -1,22 +1,19 @@
-"""`train`: runs of a model on the neighbourhoods of their labelled nodes alone, in mini-batches."""
+"""How a model is trained on the neighbourhoods of its labelled nodes alone, in mini-batches: `train` with `neighbours`."""
 
 from __future__ import annotations
 
 import math
 import sys
 import time
-from collections.abc import Sequence
 from typing import final
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from pprop._machine import memory_limit
-from pprop._validate import check_bool, check_int, describe, reject
+from pprop._validate import describe, reject
 from pprop._words import duration
-from pprop.datasets import Split
-from pprop.graph import Graph
 from pprop.graph.features.dense_rows import DenseRows
 from pprop.kernels import choose_backend
 from pprop.kernels.contract import FeatureMatrix, Trainer
@@ -24,17 +21,13 @@ from pprop.models import Architecture, FeatureNetwork, Model
 from pprop.models.blocks import block_logits
 from pprop.models.network import initial_weights, network_inputs
 from pprop.propagation import PowerIteration
-from pprop.settings import BACKEND, DEVICE, LEARNING_RATE
-from pprop.training import Trained
 from pprop.training.adam import Adam
 from pprop.training.memory import TrainingBytes
 from pprop.training.minibatch.batches import Batches, Columns
 from pprop.training.minibatch.memory import check_search, neighbourhood_bytes
-from pprop.training.minibatch.neighbourhoods import EPS, NEIGHBOURS, Neighbourhoods, find_neighbourhoods
+from pprop.training.minibatch.neighbourhoods import Neighbourhoods, find_neighbourhoods
 from pprop.training.minibatch.trainer import BatchLoss, ColumnsTrainer, NeighbourhoodTrainer, fused_trainer, labelled
-from pprop.training.stopping import Stopping
 from pprop.training.task import Task
-from pprop.training.train import TrainOptions, train_by
 from pprop.training.trainers import ModelTraining
 
 # Labelled nodes of a mini-batch, at most.
@@ -44,89 +37,22 @@ _SAMPLE = 16  # nodes whose search is timed before that of all others
 _HELD_SHARE = 0.5  # of the memory that may be used: batches beyond it are made again for every visit
 
 
-def train(
-    model: Model,
-    graph: Graph,
-    splits: Split | Sequence[Split],
-    *,
-    neighbours: int = NEIGHBOURS,
-    batch: int = BATCH,
-    eps: float = EPS,
-    seeds: int | Sequence[int] = 0,
-    labels: ArrayLike | None = None,
-    weights: ArrayLike | None = None,
-    stopping: Stopping = Stopping(),
-    learning_rate: float = LEARNING_RATE.default,
-    backend: str = BACKEND.default,
-    device: str = DEVICE.default,
-    progress: bool | None = None,
-    verbose: bool = False,
-    predict: bool = True,
-) -> Trained:
-    """Train APPNP on the nodes that its labelled nodes draw on most, and on no others.
+def check_model(model: Model | Architecture, function: str) -> Model:
+    """Return a model that can be trained on neighbourhoods; refuse any other.
 
-    The logits of a training or stopping node are the sum over the `neighbours` largest entries of its row of the
-    personalized PageRank matrix, found by local push, and not K power steps over all nodes. The cost depends on the
-    labelled nodes and their neighbourhoods, not on the size of the graph. Weights are those of the same network: the
-    predictions of all nodes are K power steps, as always.
-
-    Columns of sparse features that no neighbourhood of a training node contains are left out: their weights are zero.
-    Entries of a row are dropped with the model's `propagation_dropout`, afresh in every epoch. Runs are trained one after
-    another, each a function of its seed and its nodes alone.
-
-    Parameters
-    ----------
-    model
-        ``APPNP(...)`` with the built-in network and alpha above 0.
-    graph, splits, seeds, labels, weights, stopping, learning_rate, backend, device, progress, verbose
-        As for `pprop.train`. `verbose` also says how long the search for neighbourhoods may take.
-    neighbours
-        Entries of a row that are kept, at most. Their weights are divided by the share that they have of the row.
-    batch
-        Training nodes of a mini-batch, at most. One epoch makes an Adam step for each; up to so many nodes train as one.
-    eps
-        Accuracy of the search for the largest entries: see `pprop.ppr`. A row costs at most 1 / (alpha eps) entries.
-    predict
-        Whether to compute the logits of all nodes, in blocks of nodes. Without them use `pprop.scale.predict`.
-
-    Returns
-    -------
-    Trained
-        As of `pprop.train`.
-
-    Raises
-    ------
-    CapacityError
-        It does not fit into memory; raised before the search where that is clear by then.
-
-    References
-    ----------
-    A. Bojchevski et al. Scaling Graph Neural Networks with Approximate PageRank. KDD 2020.
-
-    Examples
-    --------
-    >>> import numpy as np, pprop, scipy.sparse as sp
-    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(5, 5))
-    >>> graph = pprop.Graph.from_scipy(path, features=sp.eye_array(5), labels=[0, 0, 0, 1, 1])
-    >>> split = pprop.Split(np.array([0, 4]), np.array([1]), np.array([2, 3]))
-    >>> trained = train(pprop.APPNP(hidden=4), graph, split, neighbours=2, stopping=pprop.Stopping(max_epochs=3))
-    >>> trained.logits.shape, trained.weights[0][0].any(axis=1)  # column 2 is in no neighbourhood of 0 and 4
-    ((1, 5, 2), array([ True,  True, False,  True,  True]))
+    >>> check_model(MLP(), "train")
+    Traceback (most recent call last):
+        ...
+    pprop._errors.InputError: The 'model' parameter of train must be pprop.APPNP() with the built-in network where \
+neighbours are given. Got MLP instead.
     """
-    name = "pprop.scale.train"
+    expected = "pprop.APPNP() with the built-in network where neighbours are given"
     if not isinstance(model, Model) or model.propagation is None or not isinstance(model.predictor, FeatureNetwork):
-        reject("model", name, "pprop.APPNP() with the built-in network", describe(model))
+        reject("model", function, expected, describe(model))
     if not isinstance(model.propagation.solver, PowerIteration):
-        reject("model", name, "pprop.APPNP(), which predicts by power steps", describe(model.propagation.solver))
-    size, most = check_int(batch, "batch", name, low=1), check_int(neighbours, "neighbours", name, low=1)
-    wanted = check_bool(predict, "predict", name)
-
-    def way(model: Model | Architecture, task: Task) -> ModelTraining:
-        assert isinstance(model, Model)
-        return NeighbourhoodTraining(model, task, most, size, eps, verbose=verbose, predict=wanted)
-
-    options = TrainOptions(stopping, learning_rate, backend, device, progress, verbose)
-    return train_by(way, model, graph, splits, options, seeds=seeds, labels=labels, weights=weights, predict=wanted)
+        expected = "pprop.APPNP(), which predicts by power steps, where neighbours are given"
+        reject("model", function, expected, describe(model.propagation.solver))
+    return model
 
 
 @final
@@ -166,9 +92,7 @@ class NeighbourhoodTraining(ModelTraining):
     def _search(self, nodes: NDArray[np.int64], neighbours: int, eps: float, verbose: bool) -> Neighbourhoods:
         def find(some: NDArray[np.int64]) -> Neighbourhoods:
             graph, settings = self._task.graph, self._propagation
-            return find_neighbourhoods(
-                graph, some, settings, neighbours=neighbours, eps=eps, function="pprop.scale.train"
-            )
+            return find_neighbourhoods(graph, some, settings, neighbours=neighbours, eps=eps, function="train")
 
         if verbose:
             find(nodes[:1])  # compiles, and reads the degrees
@@ -233,7 +157,7 @@ class NeighbourhoodTraining(ModelTraining):
         return ColumnsTrainer(made, columns)
 
     def logits(self, weights: list[torch.Tensor]) -> torch.Tensor:
-        kernels = choose_backend("auto", "cpu", "pprop.scale.train").kernels
+        kernels = choose_backend("auto", "cpu", "train").kernels
         one = [weight.cpu() for weight in weights]
         return torch.from_numpy(block_logits(self._model, self._task.graph, one, kernels))[None]
 
