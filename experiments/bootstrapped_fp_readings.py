@@ -239,9 +239,21 @@ def row_of(dataset: str, name: str, seed: int, device: str = "cpu") -> dict[str,
     def f1(at: int) -> float:
         return f1_paper(found[at][split.evaluation], labels[split.evaluation], graph.n_classes)
 
-    return {"dataset": dataset, "reading": name, "split": seed, "first": right[0], "best": right[best], "last": right[-1],
-            "best_at": best, "f1": f1(best), "last_best": right[last_best], "last_best_at": last_best,
-            "last_best_f1": f1(last_best), "seconds": seconds, **made_by(device)}  # fmt: skip
+    return {
+        "dataset": dataset,
+        "reading": name,
+        "split": seed,
+        "first": right[0],
+        "best": right[best],
+        "last": right[-1],
+        "best_at": best,
+        "f1": f1(best),
+        "last_best": right[last_best],
+        "last_best_at": last_best,
+        "last_best_f1": f1(last_best),
+        "seconds": seconds,
+        **made_by(device),
+    }
 
 
 def table(rows: Rows) -> str:

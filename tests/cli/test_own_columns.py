@@ -88,12 +88,24 @@ def test_the_first_error_has_all_that_the_second_call_needs(pprop_here, tmp_path
 
 CARELESS = {
     "the node table as a second argument": ("{edges} {nodes}", "A node table is given by an option: --nodes {nodes}."),
-    "the two files the other way round": ("{nodes} --nodes {edges}", "the edge list, {edges}, comes first, and the node table"),
-    "both at once": ("{nodes} {edges}", "the edge list, {edges}, comes first, and the node table, {nodes}, after --nodes"),
-    "options of other programs": ("--edges {edges} --nodes {nodes} --epochs 9", "No such option: --epochs. Did you mean --max"),
+    "the two files the other way round": (
+        "{nodes} --nodes {edges}",
+        "the edge list, {edges}, comes first, and the node table",
+    ),
+    "both at once": (
+        "{nodes} {edges}",
+        "the edge list, {edges}, comes first, and the node table, {nodes}, after --nodes",
+    ),
+    "options of other programs": (
+        "--edges {edges} --nodes {nodes} --epochs 9",
+        "No such option: --epochs. Did you mean --max",
+    ),
     "names of nobody": ("{edges} --nodes {nodes} --source a --target b --id-column c", "no columns 'a' and 'b'. Its"),
-    "the class as the target": ("{edges} --nodes {nodes} --target {label}", "has no columns 'source' and '{label}'. Its"),
-}  # fmt: skip
+    "the class as the target": (
+        "{edges} --nodes {nodes} --target {label}",
+        "has no columns 'source' and '{label}'. Its",
+    ),
+}
 
 
 @pytest.mark.parametrize(

@@ -160,9 +160,18 @@ def test_missing_arguments_and_options_are_named_together(pprop_here: Command, n
                 "Try: pprop train --help",
             ],
         ),
-        ("train --bogus edges.csv --alpha 3", ["No such option: --bogus.", "--alpha must be a number in [0, 1]. Got 3.0."]),
-        ("train edges.csv --bogus red --alpha 3", ["No such option: --bogus.", "--alpha must be a number in [0, 1]. Got 3.0."]),
-        ("train --bogus=red --alpha=3 edges.csv", ["No such option: --bogus.", "--alpha must be a number in [0, 1]. Got 3.0."]),
+        (
+            "train --bogus edges.csv --alpha 3",
+            ["No such option: --bogus.", "--alpha must be a number in [0, 1]. Got 3.0."],
+        ),
+        (
+            "train edges.csv --bogus red --alpha 3",
+            ["No such option: --bogus.", "--alpha must be a number in [0, 1]. Got 3.0."],
+        ),
+        (
+            "train --bogus=red --alpha=3 edges.csv",
+            ["No such option: --bogus.", "--alpha must be a number in [0, 1]. Got 3.0."],
+        ),
         ("train edges.csv more.csv", ["The command takes GRAPH. Got 'more.csv', too."]),
         ("doctor now", ["The command takes options alone. Got 'now'. Try: pprop doctor --help"]),
         ("train edges.csv --alpha", ["--alpha needs a value."]),
@@ -174,7 +183,7 @@ def test_missing_arguments_and_options_are_named_together(pprop_here: Command, n
         ("study run quick --runs 0", ["--runs must be an integer of at least 1. Got 0."]),
         ("demo --splits 0", ["--splits must be an integer of at least 1. Got 0."]),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_listed(pprop_here: Command, call: str, lines: list[str]):
     answer = pprop_here(*call.split())
     for line in lines:
@@ -358,7 +367,7 @@ EVERYTHING = {
         "--minutes must be a number in (0, inf). Got 0.0.",
         "--seed must be an integer of at least 0. Got -1.",
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("call", EVERYTHING)

@@ -98,9 +98,21 @@ class Twin:
 
 
 def make(
-    make_graph, dense_transition, kind, *, n=23, f=11, hidden=9, c=3, runs=2, dropout=0.5, steps=2, weighted=False,
-    dense=False, bias=False,
-):  # fmt: skip
+    make_graph,
+    dense_transition,
+    kind,
+    *,
+    n=23,
+    f=11,
+    hidden=9,
+    c=3,
+    runs=2,
+    dropout=0.5,
+    steps=2,
+    weighted=False,
+    dense=False,
+    bias=False,
+):
     """A trainer's specification for some runs, and its twins."""
     rng = np.random.default_rng(3)
     graph, A = make_graph(n, directed=True, weighted=weighted)
@@ -219,9 +231,16 @@ def test_steps_by_launches_on_a_weighted_graph_with_wide_layers(make_graph, dens
 def test_larger_programs_and_wider_classes_give_the_same_epochs(make_graph, dense_transition):
     spec, twins = make(make_graph, dense_transition, "steps", hidden=20, runs=1, weighted=True)
     tuning = dataclasses.replace(
-        SMALL, slice_width=16, feature_warps=1, tile_warps=1, second_rows=32, step_tiles=3, least_classes=8,
-        feature_registers=0, step_registers=0,
-    )  # fmt: skip
+        SMALL,
+        slice_width=16,
+        feature_warps=1,
+        tile_warps=1,
+        second_rows=32,
+        step_tiles=3,
+        least_classes=8,
+        feature_registers=0,
+        step_registers=0,
+    )
     compare(TritonTrainer(spec, tuning), twins, 1)
 
 

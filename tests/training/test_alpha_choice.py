@@ -53,11 +53,15 @@ def test_the_vote_with_the_best_accuracy_where_nobody_trained_is_chosen(graph: G
     for alpha in ALPHAS:
         runs = [
             train(
-                APPNP(alpha, hidden=6), graph, seeds=seed, labels=labels, stopping=few,
+                APPNP(alpha, hidden=6),
+                graph,
+                seeds=seed,
+                labels=labels,
+                stopping=few,
                 splits=Split(TRAIN if folds == 0 else np.union1d(TRAIN, np.setdiff1d(WATCHED, own)), own, own[:0]),
             ).logits[0]
             for seed, own in zip(seeds, held, strict=True)
-        ]  # fmt: skip
+        ]
         shares = softmax(np.array(runs, dtype=float), axis=2)
         asked = {node: [k for k in range(3) if node in held[k]] for node in WATCHED.tolist()}
         vote = np.array([shares[asked[node], node].mean(axis=0) for node in WATCHED.tolist()])

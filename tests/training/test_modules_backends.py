@@ -75,9 +75,16 @@ def module_task(graph: Graph, splits: list[Split], backend: str, weights: np.nda
     )
     train, stopping = sets
     return Task(
-        graph=graph, kernels=choose_backend(backend, "cpu", "test").kernels, seeds=tuple(range(len(splits))),
-        n_classes=3, train=train, stopping=stopping, rule=RULE, rate=0.01, device=torch.device("cpu"),
-    )  # fmt: skip
+        graph=graph,
+        kernels=choose_backend(backend, "cpu", "test").kernels,
+        seeds=tuple(range(len(splits))),
+        n_classes=3,
+        train=train,
+        stopping=stopping,
+        rule=RULE,
+        rate=0.01,
+        device=torch.device("cpu"),
+    )
 
 
 class Silent:

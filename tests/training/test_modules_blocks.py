@@ -194,12 +194,19 @@ def test_memory_that_runs_out_is_told_in_one_sentence_and_the_next_training_work
 ) -> None:
     ended: list[int] = []
     model = pprop.APPNP(predictor=exhausted(calls))
-    with pytest.raises(CapacityError, match=r"^The memory of cpu ran out .*\(tried to allocate 20.00 GiB\). Use "
-                       r"a smaller block_nodes, mixed_precision=True, or the CPU \(device\)") as caught:  # fmt: skip
+    with pytest.raises(
+        CapacityError,
+        match=r"^The memory of cpu ran out .*\(tried to allocate 20.00 GiB\). Use "
+        r"a smaller block_nodes, mixed_precision=True, or the CPU \(device\)",
+    ) as caught:
         pprop.train(
-            model, community_graph, community_splits[0], seeds=[1, 2], stopping=RULE,
+            model,
+            community_graph,
+            community_splits[0],
+            seeds=[1, 2],
+            stopping=RULE,
             on_end=lambda result, runs: ended.extend(runs.tolist()),
-        )  # fmt: skip
+        )
     assert caught.value.__suppress_context__
     assert ended == ([0] if calls == 50 else [])  # 20 epochs of two calls each, and the last predictions
     before = train(community_graph, community_splits[0], two_layers)

@@ -55,9 +55,12 @@ def test_runs_with_and_without_stopping_nodes_train_together(
     assert np.isnan(found.stopping_loss).tolist() == [False, True]
     ended: list[Any] = []
     pprop.train(
-        pprop.MLP(hidden=8), community_graph, Split(one.train, NONE, one.evaluation), stopping=rule,
+        pprop.MLP(hidden=8),
+        community_graph,
+        Split(one.train, NONE, one.evaluation),
+        stopping=rule,
         on_end=lambda trained, _: ended.append(trained.stopping_accuracy),
-    )  # fmt: skip
+    )
     assert np.isnan(ended).all()
 
 
@@ -67,9 +70,12 @@ def test_a_run_without_stopping_nodes_that_diverges_is_named(
     split = Split(community_splits[0].train, NONE, NONE)
     with pytest.raises(DivergenceError, match="Training diverged in epoch"):
         pprop.train(
-            pprop.MLP(hidden=8), community_graph, split, learning_rate=1e20,
+            pprop.MLP(hidden=8),
+            community_graph,
+            split,
+            learning_rate=1e20,
             stopping=Stopping(patience=None, max_epochs=50),
-        )  # fmt: skip
+        )
 
 
 def test_early_stopping_needs_stopping_nodes(community_graph: Graph, community_splits: list[Split]) -> None:

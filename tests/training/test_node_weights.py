@@ -130,9 +130,13 @@ def test_weights_go_with_their_runs_when_others_end(
         alone = pprop.train(model, community_graph, split, seeds=run, **how)
         assert np.array_equal(alone.logits[0], together.logits[run])
     several = train_alphas(
-        model, community_graph, community_splits[0], TrainOptions(rule, 0.1, "numba"),
-        alphas=[0.1, 0.5], weights=uneven,
-    )  # fmt: skip
+        model,
+        community_graph,
+        community_splits[0],
+        TrainOptions(rule, 0.1, "numba"),
+        alphas=[0.1, 0.5],
+        weights=uneven,
+    )
     assert np.array_equal(several[0].logits[0], together.logits[0])
 
 

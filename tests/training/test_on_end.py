@@ -34,9 +34,16 @@ def test_what_is_told_of_a_run_when_it_ends_is_what_is_returned(kind, community_
         assert trained.run_epochs_per_second > 0
 
     whole = pprop.train(
-        model, community_graph, splits, seeds=range(6), stopping=RULE, learning_rate=0.1, backend=backend, progress=False,
+        model,
+        community_graph,
+        splits,
+        seeds=range(6),
+        stopping=RULE,
+        learning_rate=0.1,
+        backend=backend,
+        progress=False,
         on_end=note,
-    )  # fmt: skip
+    )
     assert sorted(told) == list(range(6))
     assert len(set(whole.epochs)) > 1  # they do not all end together
     for run, part in told.items():
@@ -60,18 +67,31 @@ def test_an_error_of_the_listener_ends_the_training(kind, community_graph, commu
 
     with pytest.raises(TimeoutError, match="enough"):
         pprop.train(
-            model, community_graph, community_splits[0], seeds=range(9), stopping=RULE, learning_rate=0.1,
-            backend=backend, progress=False, on_end=refuse,
-        )  # fmt: skip
+            model,
+            community_graph,
+            community_splits[0],
+            seeds=range(9),
+            stopping=RULE,
+            learning_rate=0.1,
+            backend=backend,
+            progress=False,
+            on_end=refuse,
+        )
     assert len(calls) == 1
 
 
 def test_a_description_has_the_same_bits_alone_and_in_a_batch(community_graph, community_splits):
     def train(splits: list[pprop.Split], seeds: list[int]) -> pprop.Trained:
         return pprop.train(
-            GCN(hidden=8), community_graph, splits, seeds=seeds, stopping=RULE, learning_rate=0.1, backend="numba",
+            GCN(hidden=8),
+            community_graph,
+            splits,
+            seeds=seeds,
+            stopping=RULE,
+            learning_rate=0.1,
+            backend="numba",
             progress=False,
-        )  # fmt: skip
+        )
 
     splits = [community_splits[run % len(community_splits)] for run in range(5)]
     whole = train(splits, list(range(5)))

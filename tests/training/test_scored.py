@@ -132,9 +132,12 @@ def test_a_criterion_of_the_loss_alone_is_refused(
 ):
     with pytest.raises(InputError, match="'criterion' parameter of train must be 'paper' or 'plateau' with a scoring"):
         pprop.train(
-            pprop.MLP(), community_graph, community_splits[0],
-            stopping=Stopping(criterion=criterion), scoring=average_precision(),
-        )  # fmt: skip
+            pprop.MLP(),
+            community_graph,
+            community_splits[0],
+            stopping=Stopping(criterion=criterion),
+            scoring=average_precision(),
+        )
 
 
 def test_validation_nodes_without_the_positive_class_are_refused(community_graph: Graph, community_splits: list[Split]):

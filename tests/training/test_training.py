@@ -180,9 +180,13 @@ def test_python_calls_per_epoch_do_not_grow_with_the_number_of_runs(
         sys.setprofile(profile)
         try:
             pprop.train(
-                pprop.APPNP(hidden=8), community_graph, community_splits[0], seeds=range(runs),
-                stopping=Stopping(patience=1000, max_epochs=epochs), backend="reference",
-            )  # fmt: skip
+                pprop.APPNP(hidden=8),
+                community_graph,
+                community_splits[0],
+                seeds=range(runs),
+                stopping=Stopping(patience=1000, max_epochs=epochs),
+                backend="reference",
+            )
         finally:
             sys.setprofile(None)
         return count

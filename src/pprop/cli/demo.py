@@ -163,9 +163,13 @@ def _save_model(
     assert rule.patience is not None
     known = class_names(graph)
     model = APPNPClassifier(
-        graph, patience=rule.patience, max_epochs=rule.max_epochs, criterion=rule.criterion,
-        random_state=runs.seeds[0] % 2**64, device=runs.device,
-    )  # fmt: skip
+        graph,
+        patience=rule.patience,
+        max_epochs=rule.max_epochs,
+        criterion=rule.criterion,
+        random_state=runs.seeds[0] % 2**64,
+        device=runs.device,
+    )
     model.fit(split.train, known[split.train], stopping=(split.stopping, known[split.stopping]))
     accuracy = float(model.score(split.evaluation, known[split.evaluation]))
     write_artefact(folder, model, source, session, accuracy, len(split.evaluation))

@@ -183,10 +183,18 @@ def propagate(
     from pprop.spark import propagate as spread
 
     found = spread(
-        edges, predictions, alpha, steps, tol, normalization, work=cluster.work, say=session.say,
+        edges,
+        predictions,
+        alpha,
+        steps,
+        tol,
+        normalization,
+        work=cluster.work,
+        say=session.say,
         columns=None if columns is None else [name.strip() for name in columns.split(",")],
-        memory=None if memory is None else int(memory * 1e9), **cluster.edges,
-    )  # fmt: skip
+        memory=None if memory is None else int(memory * 1e9),
+        **cluster.edges,
+    )
     _write(session, found, out, force=force, alpha=alpha, steps=steps, tol=tol)
 
 

@@ -116,10 +116,20 @@ def tune(
     watched = (drawn.stopping, labels[drawn.stopping])
     try:
         tuned = search(
-            known, drawn.train, labels[drawn.train], stopping=watched, folder=out,
-            model=str(model), space=described, trials=trials, holdouts=holdouts, seed=seed, backend=backend,
-            device=device, time_limit=None if time_limit is None else 60 * time_limit,
-        )  # fmt: skip
+            known,
+            drawn.train,
+            labels[drawn.train],
+            stopping=watched,
+            folder=out,
+            model=str(model),
+            space=described,
+            trials=trials,
+            holdouts=holdouts,
+            seed=seed,
+            backend=backend,
+            device=device,
+            time_limit=None if time_limit is None else 60 * time_limit,
+        )
     finally:
         if out.exists():
             session.keep(out)

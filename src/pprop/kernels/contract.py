@@ -457,9 +457,16 @@ class Kernels(ABC):
 
     @abstractmethod
     def adam(
-        self, weights: Array, gradient: Array, mean: Array, square: Array, *,
-        step: int | Array, rate: float, penalty: float,
-    ) -> Array:  # fmt: skip
+        self,
+        weights: Array,
+        gradient: Array,
+        mean: Array,
+        square: Array,
+        *,
+        step: int | Array,
+        rate: float,
+        penalty: float,
+    ) -> Array:
         """Make one Adam step in place with the gradient of penalty / 2 * |W|^2 added; return |W_new|^2 per run, (R,).
 
         All four tensors have shape (R, a, b); `step` counts from 1, and may be a tensor like `Draw.epoch`. Adam's

@@ -260,9 +260,16 @@ class TensorKernels(Kernels):
         return _three(self._own.likelihood(probabilities.numpy(), labels.numpy(), _array(weights)))
 
     def adam(
-        self, weights: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, *,
-        step: int | Tensor, rate: float, penalty: float,
-    ) -> Tensor:  # fmt: skip
+        self,
+        weights: Tensor,
+        gradient: Tensor,
+        mean: Tensor,
+        square: Tensor,
+        *,
+        step: int | Tensor,
+        rate: float,
+        penalty: float,
+    ) -> Tensor:
         given = (tensor.numpy() for tensor in (weights, gradient, mean, square))
         return torch.from_numpy(self._own.adam(*given, step=int(step), rate=rate, penalty=penalty))
 

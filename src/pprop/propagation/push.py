@@ -271,9 +271,14 @@ class LocalPush:
         return self._scale[columns] / self._scale[rows] if len(self._scale) else 1.0
 
     def rows(
-        self, nodes: ArrayLike, eps: float | None = None, topk: int | None = None, *,
-        to_eps: bool = False, function: str = "LocalPush.rows",
-    ) -> SparseRows:  # fmt: skip
+        self,
+        nodes: ArrayLike,
+        eps: float | None = None,
+        topk: int | None = None,
+        *,
+        to_eps: bool = False,
+        function: str = "LocalPush.rows",
+    ) -> SparseRows:
         """Return rows as `ppr` does; with `to_eps` all to eps, even if the largest are known before. `function`: for errors."""
         at = check_nodes(nodes, "nodes", function, self.graph)
         if eps is None and topk is None:

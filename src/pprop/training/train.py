@@ -386,9 +386,7 @@ def _train_models(
     return result, sound, tuple(made)
 
 
-def _logits(
-    training: ModelTraining, usual: Callable[[list[Tensor]], Tensor], weights: list[Tensor]
-) -> Tensor:  # fmt: skip
+def _logits(training: ModelTraining, usual: Callable[[list[Tensor]], Tensor], weights: list[Tensor]) -> Tensor:
     """Return the logits of all nodes by a training's own way, where it has one."""
     found = training.logits(weights)
     return usual(weights) if found is None else found

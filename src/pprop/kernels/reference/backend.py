@@ -270,9 +270,16 @@ class TorchKernels(Kernels):
         return loss, _right(probabilities, labels, weights), gradient
 
     def adam(
-        self, weights: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, *,
-        step: int | Tensor, rate: float, penalty: float,
-    ) -> Tensor:  # fmt: skip
+        self,
+        weights: Tensor,
+        gradient: Tensor,
+        mean: Tensor,
+        square: Tensor,
+        *,
+        step: int | Tensor,
+        rate: float,
+        penalty: float,
+    ) -> Tensor:
         full = gradient + penalty * weights
         mean.mul_(0.9).add_(full, alpha=0.1)
         square.mul_(0.999).add_(full * full, alpha=0.001)

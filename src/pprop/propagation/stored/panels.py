@@ -103,9 +103,15 @@ class PanelSteps:
     apart = False  # whether also an only panel is written to the result, and is not the result itself
 
     def __init__(
-        self, rows: GraphRows, given: StoredRows, starts: Sequence[int], plan: StepsPlan, alpha: float,
-        told: Callable[[StepsProgress], object], checkpoint: Checkpoint | None,
-    ) -> None:  # fmt: skip
+        self,
+        rows: GraphRows,
+        given: StoredRows,
+        starts: Sequence[int],
+        plan: StepsPlan,
+        alpha: float,
+        told: Callable[[StepsProgress], object],
+        checkpoint: Checkpoint | None,
+    ) -> None:
         self._rows, self._given, self._starts, self._plan = rows, given, starts, plan
         self._alpha, self._told, self._checkpoint = alpha, told, checkpoint
 

@@ -191,9 +191,19 @@ def _plan_of(sizes: Sizes, memory: int, fixed: int, width: int, disk_speed: floa
         seconds += sizes.steps * max(gathers, read / speed)
     total = before + count * sizes.steps * read
     return StepsPlan(
-        sizes, memory, panels, 8 * n * width, fixed, kept_rows, kept_entries, read, total, disk_speed,
-        float(seconds), threads,
-    )  # fmt: skip
+        sizes,
+        memory,
+        panels,
+        8 * n * width,
+        fixed,
+        kept_rows,
+        kept_entries,
+        read,
+        total,
+        disk_speed,
+        float(seconds),
+        threads,
+    )
 
 
 def gib(size: float) -> str:
