@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from pprop._errors import InputError
-from pprop._memory import usable_memory
+from pprop._machine import usable_memory
 from pprop._validate import check_bool, check_int, describe, reject
 from pprop.estimators.reading import known_labels, labelled_nodes, node_positions
 from pprop.estimators.targets import LabelsLike
