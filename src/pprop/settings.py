@@ -473,6 +473,20 @@ LABELS_AS_INPUTS = switch(
     True,
     "Whether training labels are inputs; each epoch hides a random half of them and learns from those.",
 )
+HOPS = whole("hops", 2, 0, "Steps up to which columns of neighbours are averaged.", 100)
+COLUMN_FOLDS = whole(
+    "folds", 5, 2, "Parts of the training nodes: the columns of a node do not hold the labels of its own part."
+)
+COMPONENTS = whole(
+    "components",
+    48,
+    1,
+    "Components to which rare sparse columns, such as words, are reduced, if there are more of them.",
+)
+LABEL_COLUMNS = LABELS_AS_INPUTS.but(True, "Whether shares of training labels nearby are among the columns.")
+MEASURED = OPTIONAL_STOPPING.but(
+    None, "Fraction of the nodes given to `fit` that measure the model and are not learned from. None: none."
+)
 FP_ALPHA = number("alpha", 0.2, "[0, 1]", "Teleport probability of the diffusion, in [0, 1].")
 FP_STEPS = whole("steps", 10, 0, "Steps K of the diffusion.", MOST_STEPS)
 FP_ROUNDS = whole("rounds", 10, 0, "How often nodes are added; 0: feature propagation without bootstrapping.")

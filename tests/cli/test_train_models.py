@@ -248,3 +248,35 @@ def test_models_without_neighbourhoods_refuse_them(pprop_here, tables):
     answer = pprop_here(*TRAIN.split(), "--model", "ppnp", "--scale")
     assert answer.code == 2
     assert "--scale trains appnp alone: leave out --scale or --model ppnp." in " ".join(answer.err.split())
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "kind"),
+    [
+        ("boosting", "--hops 1 --no-label-inputs", "ColumnsClassifier"),
+        ("residual", "--layers 2", "ResidualClassifier"),
+        ("gprgnn", "--alpha 0.3 --steps 3", "GPRGNNClassifier"),
+    ],
+)
+def test_models_for_neighbours_that_differ_are_trained_saved_and_used(
+    pprop_here: Any, tables: Any, tmp_path: Path, model: str, options: str, kind: str
+):
+    answer = pprop_here(*f"{TRAIN} --model {model} {options} --json".split())
+    assert answer.code == 0, answer.err
+    loaded: Any = pprop.load(tmp_path / "model")
+    assert type(loaded).__name__ == kind
+    assert answer.record["stopping_accuracy"] == loaded.record_.stopping_accuracy
+    assert answer.record["test_accuracy"] == loaded.accuracy_
+    assert getattr(loaded, "label_inputs", None) is {"boosting": False, "residual": True}.get(model)
+    predicted = pprop_here("predict", "model", "--out", "again.csv")
+    assert predicted.code == 0
+    assert classes_of((tmp_path / "again.csv").read_text()) == loaded.predict().tolist()
+    explained = pprop_here("explain", "model", loaded.graph_.ids[0])
+    assert explained.code == 3
+    assert f"Got {kind}, whose" in explained.err
+
+
+def test_residual_keeps_its_own_defaults_where_no_option_is_given(pprop_here: Any, tables: Any, tmp_path: Path):
+    assert pprop_here(*TRAIN.replace("--hidden 8 ", "").split(), "--model", "residual", "--layers", 1).code == 0
+    loaded: Any = pprop.load(tmp_path / "model")
+    assert (loaded.hidden, loaded.dropout, loaded.penalty, loaded.max_epochs) == (32, 0.2, 1e-5, 12)

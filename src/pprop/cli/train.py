@@ -52,6 +52,9 @@ class ModelName(StrEnum):
     APPNP_CV = "appnp-cv"
     APPNP_ENSEMBLE = "appnp-ensemble"
     LABEL_PROPAGATION = "label-propagation"
+    BOOSTING = "boosting"
+    RESIDUAL = "residual"
+    GPRGNN = "gprgnn"
     AUTO = "auto"
 
 
@@ -63,6 +66,9 @@ CLASSIFIERS: Mapping[ModelName, str] = {
     ModelName.APPNP_CV: "APPNPClassifierCV",
     ModelName.APPNP_ENSEMBLE: "APPNPEnsembleClassifier",
     ModelName.LABEL_PROPAGATION: "LabelPropagationClassifier",
+    ModelName.BOOSTING: "ColumnsClassifier",
+    ModelName.RESIDUAL: "ResidualClassifier",
+    ModelName.GPRGNN: "GPRGNNClassifier",
     ModelName.AUTO: "AutoClassifier",
 }
 # options that not every model has, and the models that have them
@@ -70,16 +76,23 @@ _SEVERAL = (ModelName.APPNP_CV, ModelName.APPNP_ENSEMBLE)
 _OWNERS: Mapping[str, tuple[ModelName, ...]] = {
     "alpha": (
         *(ModelName.APPNP, ModelName.PPNP, ModelName.SOLVED_PPNP, ModelName.APPNP_ENSEMBLE),
-        ModelName.LABEL_PROPAGATION,
+        *(ModelName.LABEL_PROPAGATION, ModelName.GPRGNN),
     ),
-    "steps": (ModelName.APPNP, *_SEVERAL),
+    "steps": (ModelName.APPNP, *_SEVERAL, ModelName.GPRGNN),
     "neighbours": (ModelName.APPNP,),
     **dict.fromkeys(("tol", "solver"), (ModelName.SOLVED_PPNP,)),
     "alphas": _SEVERAL,
     "runs": (ModelName.APPNP_CV,),
     **dict.fromkeys(("members", "rounds", "folds", "spread_errors"), (ModelName.APPNP_ENSEMBLE,)),
     "time": (ModelName.AUTO,),
+    "layers": (ModelName.RESIDUAL,),
+    "hops": (ModelName.BOOSTING,),
+    "label_inputs": (ModelName.BOOSTING, ModelName.RESIDUAL),
 }
+# models whose network has one width for all of its layers
+_ONE_WIDTH = (ModelName.RESIDUAL, ModelName.GPRGNN)
+# settings of the network of which models have different defaults; None: the model's
+_OF_NETWORK = ("hidden", "dropout", "penalty", "max_epochs")
 _SCALE_NEIGHBOURS = 64  # of --scale
 _PAPERS_ALPHA = f"the paper's for the graph, or {settings.ALPHA.default}"
 _CHOICE = "appnp-cv: " + ",".join(map(str, settings.ALPHAS.default))
@@ -98,6 +111,11 @@ def _of(declared: settings.Setting[Any], default: object = None, name: str = "",
     """Return the option of a setting that not every model has; its help begins with those models."""
     default = declared.default if default is None else default
     return setting(declared, f"  [default: {default}]", f"{', '.join(_OWNERS[name or declared.name])}: ", **more)
+
+
+def _of_network(declared: settings.Setting[Any], residual: settings.Setting[Any], also: str = "", **more: Any) -> Any:
+    """Return the option of a setting of which residual has another default than the other models; None: the model's."""
+    return setting(declared, f"{also}  [default: {declared.default}; residual: {residual.default}]", **more)
 
 
 @final
@@ -122,6 +140,16 @@ class ModelOptions(Options):
     folds: Annotated[int | None, _of(settings.FOLDS)] = None
     spread_errors: Annotated[float | None, _of(settings.SPREAD_ERRORS)] = None
     time: Annotated[float | None, _of(settings.TIME, "no limit")] = None
+    layers: Annotated[int | None, _of(settings.RESIDUAL_LAYERS)] = None
+    hops: Annotated[int | None, _of(settings.HOPS)] = None
+    label_inputs: Annotated[
+        bool | None,
+        option(
+            "boosting, residual: Whether training labels are inputs of the model. Published models do not read labels.  "
+            "[default: label-inputs]",
+            "--label-inputs/--no-label-inputs",
+        ),
+    ] = None
 
     def arguments(self) -> dict[str, Any]:
         """Return the options given as arguments of the model's classifier; refuse those that the model does not have.
@@ -184,13 +212,15 @@ class TrainingOptions(Options):
     """The network and its training; these options have the names of the settings of all classifiers."""
 
     panel: ClassVar[str] = "Training"
-    hidden: Annotated[str, setting(settings.HIDDEN, " Several are written 64,32.", reads=_read_widths)] = str(
-        settings.HIDDEN.default
-    )
-    dropout: Annotated[float, setting(settings.DROPOUT, " Also on the propagation, except with solved-ppnp.")] = (
-        settings.DROPOUT.default
-    )
-    penalty: Annotated[float, setting(settings.PENALTY)] = settings.PENALTY.default
+    hidden: Annotated[
+        str | None,
+        _of_network(settings.HIDDEN, settings.RESIDUAL_WIDTH, " Several are written 64,32.", reads=_read_widths),
+    ] = None
+    dropout: Annotated[
+        float | None,
+        _of_network(settings.DROPOUT, settings.RESIDUAL_DROPOUT, " Also on the propagation, except with solved-ppnp."),
+    ] = None
+    penalty: Annotated[float | None, _of_network(settings.PENALTY, settings.RESIDUAL_PENALTY)] = None
     scaling: Annotated[str, setting(settings.SCALING)] = settings.SCALING.default
     class_weight: Annotated[
         str | None,
@@ -200,7 +230,7 @@ class TrainingOptions(Options):
     ] = None
     learning_rate: Annotated[float, setting(settings.LEARNING_RATE)] = settings.LEARNING_RATE.default
     patience: Annotated[int, setting(settings.PATIENCE)] = settings.PATIENCE.default
-    max_epochs: Annotated[int, setting(settings.MAX_EPOCHS)] = settings.MAX_EPOCHS.default
+    max_epochs: Annotated[int | None, _of_network(settings.MAX_EPOCHS, settings.RESIDUAL_MAX_EPOCHS)] = None
     criterion: Annotated[
         str | None, setting(settings.CRITERION, "  [default: paper for a dataset, plateau for a graph of your own]")
     ] = None
@@ -215,8 +245,10 @@ class TrainingOptions(Options):
 
     def arguments(self, classes: Sequence[object], *, own: bool) -> dict[str, Any]:
         """Return the arguments of a classifier of these classes, for a graph of the user's own or a dataset."""
-        return vars(self) | {
-            "hidden": _read_widths(self.hidden, "hidden"),
+        given = {name: value for name, value in vars(self).items() if value is not None or name not in _OF_NETWORK}
+        if self.hidden is not None:
+            given["hidden"] = _read_widths(self.hidden, "hidden")
+        return given | {
             "class_weight": _class_weights(self.class_weight, classes),
             "criterion": self.criterion or ("plateau" if own else settings.CRITERION.default),
         }
@@ -304,10 +336,12 @@ def train(
     another integer draws another split in the same way.
 
     The models: appnp averages the predictions of a network over the graph by power steps. ppnp uses the exact PageRank
-    matrix; solved-ppnp solves for all nodes in every epoch, for many labelled nodes. mlp is the network alone. label-propagation needs no
-    features. appnp-cv chooses alpha by the validation nodes. appnp-ensemble trains several members that vote; 'pprop
-    explain' and 'pprop live' cannot use it. auto tries several, judges them by validation nodes, and keeps the best or the mean of
-    the best, which 'pprop explain' and 'pprop live' cannot use.
+    matrix; solved-ppnp solves for all nodes in every epoch, for many labelled nodes. mlp is the network alone.
+    label-propagation needs no features. For neighbours that differ: boosting is gradient boosting on columns of each node's
+    surroundings; residual is a deep network with separate weights for neighbours; gprgnn is appnp with learned weights of
+    hops. appnp-cv chooses alpha by the validation nodes. appnp-ensemble trains several members that vote; 'pprop explain' and
+    'pprop live' cannot use it. auto tries several, judges them by validation nodes, and keeps the best or the mean of the
+    best, which 'pprop explain' and 'pprop live' cannot use.
 
     Use --scale for graphs of millions of nodes: it trains in mini-batches and predicts in blocks.
     """
@@ -322,6 +356,8 @@ def train(
     if "model" not in session.unread:
         checks.run(model.check, origin, split, scale=scale)
     checks.run(training.check)
+    if "model" not in session.unread and model.model in _ONE_WIDTH and "," in (training.hidden or ""):
+        checks.add(UsageError(f"--hidden takes one width with --model {model.model}. Got {training.hidden!r}."))
     checks.run(split.check, origin)
     if out is not None:
         checks.run(check_folder, out, names=FILES, force=force)
@@ -332,7 +368,7 @@ def train(
     known, findings = checked(origin, session.words)
     for finding in findings:
         session.say(f"{finding.level.capitalize()}: {finding.what}")
-    scaling = None if model.model is ModelName.LABEL_PROPAGATION else training.scaling
+    scaling = {ModelName.LABEL_PROPAGATION: None, ModelName.BOOSTING: "none"}.get(model.model, training.scaling)
     used, unused = columns_of_tables(known, origin, split_column=split.column, scaling=scaling)
     if used or unused:
         session.say("\n".join(["Columns:", *(f"  {line}" for line in column_lines(used, unused, every=every_column))]))

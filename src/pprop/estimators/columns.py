@@ -36,17 +36,6 @@ ESTIMATOR = settings.Setting[Any](
     "`HistGradientBoostingClassifier` with 120 rounds, a learning rate of 0.08, 15 leaves and an L2 penalty of 1.",
     unchecked,
 )
-HOPS = settings.whole("hops", 2, 0, "Steps up to which columns of neighbours are averaged.", 100)
-FOLDS = settings.whole(
-    "folds", 5, 2, "Parts of the training nodes: the columns of a node do not hold the labels of its own part."
-)
-COMPONENTS = settings.whole(
-    "components",
-    48,
-    1,
-    "Components to which rare sparse columns, such as words, are reduced, if there are more of them.",
-)
-LABEL_INPUTS = settings.LABELS_AS_INPUTS.but(True, "Whether shares of training labels nearby are among the columns.")
 
 
 @final
@@ -94,14 +83,12 @@ class ColumnsClassifier(NodeClassifier):
         metadata={"setting": GRAPH.but(None, "With features or without. Shared, not copied, in a clone.")},
     )
     estimator: Any = ESTIMATOR.field()
-    hops: int = HOPS.field()
-    label_inputs: bool = LABEL_INPUTS.field()
-    folds: int = FOLDS.field()
-    components: int = COMPONENTS.field()
+    hops: int = settings.HOPS.field()
+    label_inputs: bool = settings.LABEL_COLUMNS.field()
+    folds: int = settings.COLUMN_FOLDS.field()
+    components: int = settings.COMPONENTS.field()
     class_weight: str | Mapping[Any, float] | None = settings.CLASS_WEIGHT.field()
-    stopping: float | None = settings.OPTIONAL_STOPPING.but(
-        None, "Fraction of the nodes given to `fit` that measure the model and are not learned from. None: none."
-    ).field()
+    stopping: float | None = settings.MEASURED.field()
     random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
 
     _kind = Columns
