@@ -27,7 +27,7 @@ from pprop.graph.files import atomic_writer
 from pprop.graph.folder_arrays import HEADER, blocks, npy_header
 from pprop.graph.labels import MISSING_LABELS
 from pprop.propagation.columns import averages, known_nearby, structure_columns, walk_statistics
-from pprop.settings import ALPHA
+from pprop.settings import ALPHA, COLUMN_FOLDS, COMPONENTS, HOPS
 
 _NAME = "PropagatedFeatures"
 _OFTEN = 0.1  # share of the nodes that have a number in a column that is kept beside components
@@ -111,15 +111,15 @@ class PropagatedFeatures(TransformerMixin, BaseEstimator):
         self,
         graph: Graph,
         *,
-        hops: int = 2,
+        hops: int = HOPS.default,
         spread: int = 1,
         alphas: Sequence[float] = (0.1, 0.3),
         own: bool = True,
         structure: bool = True,
         labels: bool = True,
-        folds: int = 5,
+        folds: int = COLUMN_FOLDS.default,
         relations: Mapping[str, Graph] | None = None,
-        components: int = 48,
+        components: int = COMPONENTS.default,
         missing_labels: Sequence[str] = MISSING_LABELS,
         file: str | PathLike[str] | None = None,
         random_state: Any = 0,

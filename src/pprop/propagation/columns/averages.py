@@ -11,6 +11,7 @@ from pprop.graph import Graph
 from pprop.propagation.api import propagate
 from pprop.propagation.solvers import PowerIteration
 from pprop.propagation.stored.steps import propagate_folder
+from pprop.settings import SELF_LOOPS
 
 
 def averages(
@@ -20,7 +21,7 @@ def averages(
     steps: int,
     normalization: str = "row",
     *,
-    self_loops: bool = True,
+    self_loops: bool = SELF_LOOPS.default,
     stored: bool = False,
 ) -> NDArray[Any]:
     """Return the averages of columns by power steps of personalized PageRank, shape (n, c).
