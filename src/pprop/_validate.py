@@ -11,6 +11,7 @@ import inspect
 import math
 import numbers
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -118,6 +119,17 @@ def reject(
     remedies = () if not remedy else (remedy if isinstance(remedy, Remedy) else Remedy(remedy),)
     found = got if isinstance(got, str) else describe(got)
     raise error(parameter=parameter, function=function, expected=expected, found=found, remedies=remedies, where=where)
+
+
+def is_a(value: object, kind: str) -> bool:
+    """Whether `value` is of the class `kind`; where its module is not imported yet, nothing is.
+
+    >>> is_a(3, "networkx.Graph"), is_a(3, "builtins.int")
+    (False, True)
+    """
+    module, _, name = kind.rpartition(".")
+    made = getattr(sys.modules.get(module), name, None)
+    return isinstance(made, type) and isinstance(value, made)
 
 
 def name_methods(owner: str, *parts: type) -> None:

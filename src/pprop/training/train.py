@@ -308,10 +308,11 @@ def _train_models(
         if not isinstance(value, kind):
             reject(name, "train", f"a pprop.{kind.__name__}", describe(value))
     run_splits, run_seeds = check_runs(splits, seeds, graph.n_nodes)
-    rule, scoring = rule_of(options.stopping, options.scoring), options.scoring
+    scoring = (
+        None if options.stopping.patience is None else options.scoring
+    )  # without patience there is no early stopping
+    rule = options.stopping if scoring is None else rule_of(options.stopping, scoring)
     known, n_classes = check_split_labels(graph, labels, run_splits, rule)
-    if rule.patience is None:
-        scoring = None  # there is no early stopping
     if scoring is not None:
         for split in set(run_splits):
             scoring.check(known[split.stopping], "validation nodes")

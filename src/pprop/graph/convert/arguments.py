@@ -10,9 +10,8 @@ from scipy import sparse
 
 from pprop._errors import CapacityError, GraphError
 from pprop._machine import usable_memory
-from pprop._validate import check_array, check_texts, describe, reject
+from pprop._validate import check_array, check_texts, describe, is_a, reject
 from pprop.graph.attributes import check_names
-from pprop.graph.convert.links import is_a
 from pprop.graph.labels import MISSING_LABELS, check_codes
 from pprop.graph.rows import NodeNames, in_node_order, index_of
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop._errors import GraphError
-from pprop._validate import counted, describe, reject
+from pprop._validate import counted, describe, is_a, reject
 from pprop.graph.attributes import canonical_csr, symmetrized
 from pprop.graph.parts import GraphParts
 
@@ -95,14 +94,3 @@ def check_instance(value: object, kind: str, parameter: str, function: str) -> A
     if not is_a(value, kind):
         reject(parameter, function, f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}", describe(value))
     return value
-
-
-def is_a(value: object, kind: str) -> bool:
-    """Whether `value` is of the class `kind`; where its module is not imported yet, nothing is.
-
-    >>> is_a(3, "networkx.Graph"), is_a(3, "builtins.int")
-    (False, True)
-    """
-    module, _, name = kind.rpartition(".")
-    made = getattr(sys.modules.get(module), name, None)
-    return isinstance(made, type) and isinstance(value, made)

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop._errors import Advice, GraphError, InputError, Remedy
-from pprop._validate import check_choice, check_sequence, counted, describe, listed, nearest, reject
+from pprop._validate import check_choice, check_sequence, counted, describe, is_a, listed, nearest, reject
 from pprop.graph.convert.arguments import as_class_indices, is_matrix
-from pprop.graph.convert.links import is_a
 from pprop.graph.labels import LABEL_KINDS, LabelKind
 
 if TYPE_CHECKING:

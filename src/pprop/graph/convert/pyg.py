@@ -12,9 +12,9 @@ from scipy import sparse
 
 from pprop._errors import GraphError
 from pprop._optional import require
-from pprop._validate import check_array, check_bool, check_int, describe, reject
+from pprop._validate import check_array, check_bool, check_int, describe, is_a, reject
 from pprop.graph.convert.arguments import check_class_indices, is_frame
-from pprop.graph.convert.links import EdgeList, check_weights, edge_list, is_a, matrix_of
+from pprop.graph.convert.links import EdgeList, check_weights, edge_list, matrix_of
 from pprop.graph.parts import GraphParts
 
 FUNCTION = "Graph.from_pyg"
