@@ -425,7 +425,7 @@ class AutoClassifier(NodeClassifier):
         if "max_epochs" in way.own:
             settings["max_epochs"] = min(way.own["max_epochs"], self.max_epochs)
         if way.estimator is not None:
-            settings["estimator"] = way.estimator(seed)
+            settings["estimator"] = way.estimator(seed % 2**32)  # as scikit-learn takes it
         if "alphas" in settings and self.alpha is not None:
             settings["alphas"] = (self.alpha,)
         if "random_state" in names:
