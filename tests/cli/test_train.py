@@ -31,7 +31,7 @@ def test_a_new_user_gets_predictions_with_one_command(pprop_here, tables, tmp_pa
     assert "test accuracy" in answer.out
     rows = rows_of(tmp_path / "model" / "predictions.csv")
     assert [row["id"] for row in rows] == [f"person{k:02d}" for k in range(40)]
-    assert list(rows[0]) == ["id", "class", "p_chess", "p_tennis"]
+    assert list(rows[0]) == ["id", "class", "p_chess", "p_tennis", "role", "label"]
     expected = ["chess"] * 20 + ["tennis"] * 20  # also those whose hobby was not given
     assert np.mean([row["class"] == hobby for row, hobby in zip(rows, expected, strict=True)]) > 0.9
     assert all(abs(float(row["p_chess"]) + float(row["p_tennis"]) - 1) < 1e-6 for row in rows)

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Annotated, Any, TypeAlias, final
 
 import typer
 
@@ -185,11 +185,16 @@ def write_tables(tables: Iterable[Mapping[str, Column]], stream: IO[bytes], *, p
     from pprop.graph.tables.arrow import parquet as files
 
     with ExitStack() as stack:
-        writer = None
+        writer = schema = None
         for table in tables:
             made = pa.table(dict(table))
-            writer = writer or stack.enter_context(files.ParquetWriter(stream, made.schema))
-            writer.write_table(made)
+            if writer is None:
+                schema = made.schema
+                for number, one in enumerate(schema):
+                    if one.type == pa.null():  # the first nodes have no label, and later ones may
+                        schema = schema.set(number, one.with_type(schema.field("class").type))
+                writer = stack.enter_context(files.ParquetWriter(stream, schema))
+            writer.write_table(made.cast(schema))
 
 
 def csv_text(table: Mapping[str, Column]) -> str:
@@ -207,20 +212,106 @@ def csv_text(table: Mapping[str, Column]) -> str:
     return text.getvalue()
 
 
-def prediction_table(model: NodeClassifier, first: int = 0, last: int | None = None) -> dict[str, Column]:
-    """Return named columns: ``id`` (``node``, the position, where the graph has no ids), ``class``, ``p_...``."""
+def keep_test_nodes(model: NodeClassifier, nodes: NDArray[np.int64]) -> None:
+    """Note in a fitted model which nodes are for testing: it is saved with them."""
+    fitted = model.fitted_
+    if fitted.split is not None:
+        model.fitted_ = replace(fitted, split=replace(fitted.split, evaluation=nodes))
+
+
+ROLES = ("unlabelled", "labelled", "training", "validation", "test")
+
+
+@final
+class Roles:
+    """What each node of a model's graph was for, one of `ROLES`, and the known labels.
+
+    "labelled" is a node with a known label of which the model says no more: it was not used.
+    """
+
+    def __init__(self, model: NodeClassifier) -> None:
+        import numpy as np
+
+        graph, fitted = model.graph_, model.fitted_
+        self._labels, names = (graph.labels, graph.class_names) if graph.labels is not None else (None, None)
+        self._names = None if names is None else np.asarray(names)
+        self._of_fit = dict(zip(fitted.known_nodes.tolist(), fitted.known_labels.tolist(), strict=True))
+        self.codes = np.zeros(graph.n_nodes, dtype=np.int8)
+        if self._labels is not None:
+            self.codes[self._labels >= 0] = 1
+        self.codes[fitted.known_nodes] = 1
+        if fitted.split is not None:
+            for code, nodes in enumerate((fitted.split.train, fitted.split.stopping, fitted.split.evaluation), start=2):
+                self.codes[nodes] = code
+
+    def columns(self, nodes: NDArray[np.int64]) -> dict[str, Column]:
+        """Return the columns ``role`` and ``label`` of some nodes; a label is None where it is unknown."""
+        return {
+            "role": [ROLES[code] for code in self.codes[nodes].tolist()],
+            "label": [self._label(node) for node in nodes.tolist()],
+        }
+
+    def _label(self, node: int) -> Any:
+        if node in self._of_fit:
+            return self._of_fit[node]
+        if self._labels is None or self._labels[node] < 0:
+            return None
+        code = int(self._labels[node])
+        return code if self._names is None else self._names[code].item()
+
+
+def prediction_table(
+    model: NodeClassifier, nodes: NDArray[np.int64] | None = None, roles: Roles | None = None
+) -> dict[str, Column]:
+    """Return named columns of some nodes, None for all.
+
+    They are ``id`` (``node``, the position, where the graph has no ids), ``class``, ``p_...`` and, on the graph of the training,
+    ``role`` and ``label``; `roles` are those of the model, where they are at hand.
+    """
     import numpy as np
 
     graph = model.graph_
-    nodes = np.arange(first, graph.n_nodes if last is None else last)
-    return columns_of(model, None if graph.ids is None else graph.ids[nodes], nodes, model.classes_)
+    nodes = np.arange(graph.n_nodes) if nodes is None else nodes
+    table = columns_of(model, None if graph.ids is None else graph.ids[nodes], nodes, model.classes_)
+    return table if model.graph_changed_ else table | (roles or Roles(model)).columns(nodes)
 
 
-def prediction_tables(model: NodeClassifier) -> Iterator[dict[str, Column]]:
+def prediction_tables(model: NodeClassifier, nodes: NDArray[np.int64] | None = None) -> Iterator[dict[str, Column]]:
     """Give the same for some nodes at a time."""
-    n = model.graph_.n_nodes
-    for first in range(0, n, ROWS):
-        yield prediction_table(model, first, min(first + ROWS, n))
+    import numpy as np
+
+    nodes, roles = np.arange(model.graph_.n_nodes) if nodes is None else nodes, Roles(model)
+    for first in range(0, max(len(nodes), 1), ROWS):
+        yield prediction_table(model, nodes[first : first + ROWS], roles)
+
+
+def unlabelled_of(model: NodeClassifier) -> NDArray[np.int64]:
+    """Return the nodes without a known label."""
+    import numpy as np
+
+    return np.flatnonzero(Roles(model).codes == 0)
+
+
+def top_of(model: NodeClassifier, nodes: NDArray[np.int64], top: int) -> tuple[NDArray[np.int64], str]:
+    """Return the nodes with the largest probabilities, the largest first, and a sentence that says of what.
+
+    It is the positive class, of two classes the rarer one in training, and of more classes the most probable one.
+    """
+    import numpy as np
+
+    from pprop.scoring import positive_class
+
+    fitted, classes = model.fitted_, model.classes_
+    counts = np.bincount(fitted.target.encode(fitted.known_labels), minlength=len(classes))
+    settings: Any = model
+    positive = positive_class(classes, counts, getattr(settings, "positive", None), function="predict")
+    scores: list[NDArray[Any]] = []
+    for first in range(0, len(nodes), ROWS):
+        each = model.predict_proba(nodes[first : first + ROWS])
+        scores.append(each.max(axis=1) if positive is None else each[:, classes == positive][:, 0])
+    order = np.argsort(-np.concatenate([np.empty(0), *scores]), kind="stable")[:top]
+    of = "its most probable class" if positive is None else f"{positive!r}"
+    return nodes[order], f"Ranked by the probability of {of}."
 
 
 def columns_of(

@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
+from pprop._errors import InputError
 from pprop._validate import counted
 from pprop.cli.errors import UsageError
 from pprop.cli.graphs import GraphInput, TableOptions
@@ -18,15 +19,18 @@ from pprop.cli.models import (
     load_model,
     prediction_table,
     prediction_tables,
+    top_of,
+    unlabelled_of,
     write_table,
 )
 from pprop.cli.output import Session, check_file
-from pprop.cli.verbs import ForceOption, option, out_option, verb
+from pprop.cli.verbs import ForceOption, at_least, option, out_option, verb
 
 
 @verb(
     "predict",
     "pprop predict model --out predictions.csv",
+    "pprop predict model --unlabelled --top 100 --out list.csv",
     "pprop predict model --graph newer.csv --nodes nodes.csv --out predictions.parquet",
     "pprop predict model --graph built --scale --out predictions.parquet",
     checks=True,
@@ -44,6 +48,15 @@ def predict(
     tables: Annotated[TableOptions, {"column", "degree", "structure"}],
     out: Annotated[Path | None, out_option(".csv or .parquet; without it, CSV is printed.")] = None,
     force: ForceOption = False,
+    unlabelled: Annotated[bool, option("Predict nodes without a known label alone.", "--unlabelled")] = False,
+    top: Annotated[
+        int | None,
+        option(
+            "Number of nodes with the largest probabilities to predict, the largest first: of the positive class, or of more than two "
+            "classes the most probable one.  [default: all nodes, in their order]",
+            rule=at_least(1),
+        ),
+    ] = None,
     scale: Annotated[
         bool,
         option("For a large graph: the logits of all nodes are in a file beside --out until it is written.", "--scale"),
@@ -52,7 +65,11 @@ def predict(
     """Predict the class of every node with a saved model.
 
     The table has the columns 'id' ('node', the position, if the graph has no ids), 'class', and 'p_NAME', the probability
-    of each class.
+    of each class. On the graph of the training, 'role' is training, validation, test, labelled (a label that was not used) or
+    unlabelled, and 'label' is the known label.
+
+    Use --unlabelled --top 100 for a list to work through: the nodes without a label that are most probably of the positive
+    class, of two classes the rarer one.
 
     The model reads its graph again from where it was trained, and refuses it if it has changed. --graph takes another
     graph, whose tables are read as in the training unless an option changes that.
@@ -71,6 +88,8 @@ def predict(
     origin = None if graph is None else GraphInput(graph, tables)
     checks.run(check_model, model, origin)
     checks.settle()
+    import numpy as np
+
     with ExitStack() as stack:
         logits = None
         if scale and out is not None:
@@ -85,9 +104,16 @@ def predict(
             "fingerprint": fitted.graph_.fingerprint,
             "graph_changed": fitted.graph_changed_,
         }
+        nodes = unlabelled_of(fitted) if unlabelled else None
+        if unlabelled and nodes is not None and not len(nodes):
+            raise InputError("--unlabelled: every node of the graph has a known label. Leave the option out.")
+        if top is not None:
+            nodes, sentence = top_of(fitted, np.arange(fitted.graph_.n_nodes) if nodes is None else nodes, top)
+            session.say(sentence)
+        record["rows"] = fitted.graph_.n_nodes if nodes is None else len(nodes)
         if out is None:
-            table = prediction_table(fitted)
+            table = prediction_table(fitted, nodes)
             session.result({**record, "predictions": table}, csv_text(table))
             return
-        write_table(out, prediction_tables(fitted), session, force=force)
-        session.result(record, f"{counted(fitted.graph_.n_nodes, 'node')}: {out}")
+        write_table(out, prediction_tables(fitted, nodes), session, force=force)
+        session.result(record, f"{counted(record['rows'], 'node')}: {out}")

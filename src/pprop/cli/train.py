@@ -16,7 +16,7 @@ from pprop._validate import reject
 from pprop.cli.errors import Checks, UsageError
 from pprop.cli.graphs import GraphArgument, GraphInput, TableOptions
 from pprop.cli.judgement import scoring_of
-from pprop.cli.models import FILES, write_artefact
+from pprop.cli.models import FILES, keep_test_nodes, write_artefact
 from pprop.cli.output import Session, check_folder, new_folder
 from pprop.cli.report import Report, alike_of, candidates_of, column_lines, columns_of_tables, overview
 from pprop.cli.splits import SplitOptions, class_names
@@ -394,6 +394,7 @@ def train(
 
     fitted = getattr(made, "best_", made)  # auto keeps one of several, or their mean
     chosen = {} if made is fitted else candidates_of(made)
+    keep_test_nodes(fitted, drawn.evaluation)
     judged_by = scoring_of(made, labels[drawn.train])
     report = Report(fitted, model.model, origin, made_split, alike, labels, judged_by, chosen)
     if not no_baselines:

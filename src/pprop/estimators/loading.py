@@ -44,6 +44,7 @@ from pprop.estimators.saving import (
     KNOWN_NODES,
     KNOWN_STOPPING,
     SCALING_PREFIX,
+    TEST_NODES,
     WEIGHT_PREFIX,
 )
 from pprop.estimators.source import GraphSource
@@ -58,8 +59,8 @@ FUNCTION = "load"
 # Settings that a manifest of format version 2 may lack: with these values such a model predicts what it did.
 _NEW = (MIXED_PRECISION, BLOCK_NODES, FIRST_LAYER, NEIGHBOURS)
 LATER: Mapping[str, Any] = {setting.name: setting.default for setting in _NEW}
-# Nodes, the positions of their labels among the classes, and which of the nodes were used for early stopping.
-Known = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]
+# Nodes, the positions of their labels among the classes, which of the nodes were used for early stopping, and test nodes.
+Known = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None, NDArray[np.int64]]
 
 # What a manifest may name: the classifiers that these modules define.
 _CLASSES: Mapping[str, Callable[..., NodeClassifier]] = {
@@ -137,7 +138,7 @@ def load(
         if logits_file is not None:
             expected = "None, unless the model is APPNP with the built-in network"
             reject("logits_file", FUNCTION, expected, describe(logits_file))
-        return _load_blend(folder, manifest, graph)
+        return _load_blend(folder, manifest, graph, known)
     trained = _read_features(folder, manifest)
     used = _find_graph(folder, manifest, trained.recipe) if graph is None else trained.matched(graph, FUNCTION)
     check_shape(used, manifest.feature_shape, FUNCTION)
@@ -162,8 +163,8 @@ def load(
         raise damaged(folder, "it does not say how features are scaled")
     if changed and (reason := elsewhere(manifest.model, model)) is not None:
         raise InputError(reason)
-    known = (known[0][:0], known[1][:0], known[0][:0]) if changed else known
-    nodes, codes, stopping = _check_known(folder, known, len(manifest.classes), used.n_nodes)
+    known = (known[0][:0], known[1][:0], known[0][:0], known[0][:0]) if changed else known
+    nodes, codes, stopping, test = _check_known(folder, known, len(manifest.classes), used.n_nodes)
     try:
         extras = checked_extras(manifest.model, model, extras, nodes, used.n_nodes, len(manifest.classes))
     except InputError as error:
@@ -181,7 +182,7 @@ def load(
         weights=weights,
         extras=extras,
         scaling=scaling,
-        split=None if stopping is None else Split(np.setdiff1d(nodes, stopping), stopping, nodes[:0]),
+        split=None if stopping is None else Split(np.setdiff1d(nodes, stopping), stopping, test),
         record=manifest.record,
         history=history,
         accuracy=None if changed else manifest.accuracy,
@@ -193,7 +194,7 @@ def load(
     return estimator
 
 
-def _load_blend(folder: Path, manifest: Manifest, graph: Graph | None) -> BlendClassifier:
+def _load_blend(folder: Path, manifest: Manifest, graph: Graph | None, known: Known) -> BlendClassifier:
     """Return a blend, whose members lie in folders of their own; each of them is the one that the manifest has the digest of."""
     if not manifest.members:
         raise damaged(folder, "it does not say which members it has")
@@ -218,9 +219,13 @@ def _load_blend(folder: Path, manifest: Manifest, graph: Graph | None) -> BlendC
             raise damaged(folder, "its members are not of the same graph and classes")
     blend = BlendClassifier(first.graph_, members=members)
     blended = blend_of([one.fitted_ for one in members])
-    changed = blended.graph_changed
+    changed, split = blended.graph_changed, blended.split
+    if split is not None and not changed:
+        test = _check_known(folder, known, len(manifest.classes), blended.graph.n_nodes)[3]
+        split = replace(split, evaluation=test)
     blend.fitted_ = replace(
         blended,
+        split=split,
         record=manifest.record,
         accuracy=None if changed else manifest.accuracy,
         test_nodes=None if changed else manifest.test_nodes,
@@ -248,6 +253,7 @@ def _read_weights(folder: Path, manifest: Manifest) -> tuple[Weights, History, K
         curves[field.name] = curve
     none = np.empty(0, dtype=np.int64)  # in a model of format version 2
     known = tensors.pop(KNOWN_NODES, none), tensors.pop(KNOWN_LABELS, none), tensors.pop(KNOWN_STOPPING, None)
+    known = *known, tensors.pop(TEST_NODES, none)
     extras, of_scaling = (
         {name.removeprefix(prefix): tensors.pop(name) for name in list(tensors) if name.startswith(prefix)}
         for prefix in (EXTRA_PREFIX, SCALING_PREFIX)
@@ -266,7 +272,7 @@ def _read_weights(folder: Path, manifest: Manifest) -> tuple[Weights, History, K
 
 
 def _check_known(folder: Path, known: Known, n_classes: int, n_nodes: int) -> Known:
-    nodes, codes, stopping = known
+    nodes, codes, stopping, test = known
     sound = nodes.shape == codes.shape == (nodes.size,) and nodes.dtype == codes.dtype == np.int64
     if not sound or ((codes < 0) | (codes >= n_classes) | (nodes < 0) | (nodes >= n_nodes)).any():
         raise damaged(folder, f"{WEIGHTS} has labelled nodes that the graph or the classes have not")
@@ -277,6 +283,13 @@ def _check_known(folder: Path, known: Known, n_classes: int, n_nodes: int) -> Kn
     )
     if not kept:
         raise damaged(folder, f"{WEIGHTS} has validation nodes that are no labelled nodes, or not in ascending order")
+    apart = (
+        test.dtype == np.int64 and test.ndim == 1 and not np.isin(test, nodes).any() and (test[1:] > test[:-1]).all()
+    )
+    if not apart or ((test < 0) | (test >= n_nodes)).any():
+        raise damaged(
+            folder, f"{WEIGHTS} has test nodes that the graph has not, that are labelled nodes, or out of order"
+        )
     return known
 
 

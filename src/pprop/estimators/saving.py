@@ -27,6 +27,8 @@ SCALING_PREFIX = "scaling."
 # The nodes that fit was given labels of, the positions of those labels among the classes, and which of them were used for
 # early stopping.
 KNOWN_NODES, KNOWN_LABELS, KNOWN_STOPPING = "known.nodes", "known.labels", "known.stopping"
+# The test nodes, in ascending order, where they are known.
+TEST_NODES = "known.test"
 FUNCTION = "save"
 # What a folder may hold: files, and a folder for each member of a blend.
 FILES = frozenset({WEIGHTS, MANIFEST, CARD, FEATURES})
@@ -91,6 +93,8 @@ def _files_of(fitted: Fitted, source: GraphSource | None, tested: tuple[float | 
     }
     if fitted.split is not None:  # some models of format version 2 do not say it
         tensors[KNOWN_STOPPING] = np.intersect1d(fitted.split.stopping, fitted.known_nodes)
+        if len(fitted.split.evaluation):
+            tensors[TEST_NODES] = np.sort(fitted.split.evaluation)
     weights = save(tensors)
     described = TrainedFeatures.of(fitted.graph).content()
     manifest = build_manifest(
