@@ -286,6 +286,12 @@ SOLVER = choice(
 NORMALIZATION = choice(
     "normalization", "sym", NORMALIZATIONS, "Normalisation of the matrix; see `pprop.transition_matrix`."
 )
+# Of a graph that recommends none: each node gets an average, so that no score depends on the number of neighbours.
+UNBIASED = "row"
+OWN_NORMALIZATION = NORMALIZATION.optional(
+    "Normalisation of the matrix, ``'sym'``, ``'row'`` or ``'col'``; see `pprop.transition_matrix`. None: the graph's "
+    "recommended one, or ``'row'`` without one."
+)
 SELF_LOOPS = switch("self_loops", True, "Whether nodes without a self-loop get one; see `pprop.transition_matrix`.")
 
 # The network

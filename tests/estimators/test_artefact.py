@@ -89,7 +89,13 @@ def test_the_folder_has_three_files_that_name_what_was_trained(
     manifest = manifest_of(tmp_path / "model")
     assert (manifest["format"], manifest["format_version"], manifest["accuracy"]) == ("pprop-model", 3, 0.875)
     assert manifest["test_nodes"] == pprop.load(tmp_path / "model", graph=graph).test_nodes_ == 40
-    assert manifest["model"] == {"class": "APPNPClassifier", "alpha": 0.1, "predictor": None, "parameters": 344}
+    assert manifest["model"] == {
+        "class": "APPNPClassifier",
+        "alpha": 0.1,
+        "predictor": None,
+        "normalization": "row",
+        "parameters": 344,
+    }
     assert manifest["classes"] == {"kind": "str", "values": ["ant", "bee", "cat"]}
     assert manifest["graph"] == {
         "name": "zoo",
@@ -265,7 +271,7 @@ def test_predictions_on_another_graph_are_its_propagated_network(
     features = cast("Any", smaller.features).toarray().astype(np.float64)
     rows = features / np.maximum(features.sum(axis=1, keepdims=True), 1e-30)
     alone = np.maximum(rows @ saved.weights_["layer0"], 0) @ saved.weights_["layer1"]
-    expected = pprop.propagate(smaller, alone, alpha=0.2)
+    expected = pprop.propagate(smaller, alone, alpha=0.2, normalization="row")
     loaded = pprop.load(tmp_path / "model", graph=smaller)
     np.testing.assert_allclose(loaded.logits_, expected, rtol=1e-4, atol=1e-6)
 

@@ -48,7 +48,7 @@ def test_all_members_of_all_rounds_vote(graph: Graph, nodes, animals):
     labels = np.full(90, -1)
     labels[nodes] = codes
     split = Split(model.train_nodes_, model.stopping_nodes_, np.empty(0, dtype=np.int64))
-    member, rule = pprop.APPNP(hidden=8, steps=4), pprop.Stopping(patience=5, max_epochs=15)
+    member, rule = pprop.APPNP(hidden=8, steps=4, normalization="row"), pprop.Stopping(patience=5, max_epochs=15)
     rounds = self_train(
         Ensemble(member, 2), SelfTraining(2, share=0.9), graph, split, labels=labels, seed=3, options=TrainOptions(rule)
     )
@@ -105,7 +105,7 @@ def test_a_saved_ensemble_predicts_the_same_bits(graph: Graph, nodes, animals, t
 
 def corrected(graph: Graph, shares: Any, held: Any, nodes: Any, codes: Any, heat: float, strength: float) -> Any:
     """The definition in dense matrices: `shares` (n, c) of the vote, `held` (k, c) of those asked about known nodes."""
-    T = transition_matrix(graph).to_scipy().toarray()
+    T = transition_matrix(graph, "row").to_scipy().toarray()
     powers = [np.linalg.matrix_power(0.9 * T, k) for k in range(11)]
     P, own, wrong = shares ** (1 / heat), held ** (1 / heat), np.zeros_like(shares)
     wrong[nodes] = np.eye(shares.shape[1])[codes] - own / own.sum(axis=1, keepdims=True)
@@ -135,7 +135,7 @@ def test_spread_errors_correct_the_vote_around_training_and_stopping_nodes(graph
     split = Split(nodes[:24], nodes[24:], np.empty(0, dtype=np.int64))
     rule = pprop.Stopping(patience=5, max_epochs=15)
     (only,) = self_train(
-        Ensemble(pprop.APPNP(hidden=8, steps=4), 2),
+        Ensemble(pprop.APPNP(hidden=8, steps=4, normalization="row"), 2),
         SelfTraining(folds=folds),
         graph,
         split,
@@ -161,7 +161,7 @@ def test_spread_errors_correct_the_vote_around_training_and_stopping_nodes(graph
 def test_the_stopping_accuracy_is_that_before_any_label_is_reused(graph: Graph, nodes, animals, folds: int):
     """With labels that mean nothing, a node that was told its own class would be right all the same."""
     wrong = np.random.default_rng(8).permutation(animals[24:])
-    how: dict[str, Any] = {"members": 3, "rounds": 0, "folds": folds, **SHORT}
+    how: dict[str, Any] = {"members": 3, "rounds": 0, "folds": folds, "normalization": "sym", **SHORT}
     plain, spread = (
         APPNPEnsembleClassifier(graph, spread_errors=strength, **how).fit(
             nodes[:24], animals[:24], stopping=(nodes[24:], wrong)

@@ -64,7 +64,7 @@ def alone(model, features):
 
 
 def exact(graph, H, alpha):
-    return propagate(graph, H, alpha, Exact())
+    return propagate(graph, H, alpha, Exact(), normalization="row")
 
 
 def test_it_starts_at_the_fixed_point_and_tells_the_difference_from_the_steps(model, graph):

@@ -77,13 +77,13 @@ def dense(graph: Graph) -> Any:
 def test_logits_are_spread_by_the_symmetric_matrix(
     graph: Graph, nodes: Any, animals: Any, solver: Any, steps: int | None
 ) -> None:
-    model = propagated(LogisticRegression(), graph, alpha=0.2, steps=3, solver=solver, response="logits")
-    model.fit(nodes, animals)
+    papers = graph.replace(recommended=pprop.Recommended(0.1, 50, "sym"))
+    model = propagated(LogisticRegression(), papers, alpha=0.2, steps=3, solver=solver).fit(nodes, animals)
     alone: Any = LogisticRegression().fit(rows(graph)[nodes], animals)
     Z = spread(graph, alone.decision_function(rows(graph)), 0.2, "sym", steps)
     np.testing.assert_allclose(model.decision_function(ALL), Z, atol=1e-8)
     assert model.predict(ALL).tolist() == alone.classes_[Z.argmax(axis=1)].tolist()
-    powers = np.exp(Z)
+    powers = np.exp(Z / spread(graph, np.ones((90, 1)), 0.2, "sym", steps))
     np.testing.assert_allclose(model.predict_proba(ALL), powers / powers.sum(axis=1, keepdims=True), atol=1e-8)
     assert (model.normalization_, model.response_) == ("sym", "logits")
 
@@ -129,18 +129,30 @@ def test_a_node_that_receives_nothing_counts_every_class_alike(nodes: Any) -> No
 
 def test_two_classes_have_one_score_whose_sign_decides(graph: Graph) -> None:
     y = np.where(ALL < 45, "no", "yes")
-    model = propagated(LogisticRegression(), graph, alpha=0.2).fit(ALL[::3], y[::3])
+    model = propagated(LogisticRegression(), graph, alpha=0.2, response="logits").fit(ALL[::3], y[::3])
     alone: Any = LogisticRegression().fit(rows(graph)[ALL[::3]], y[::3])
-    Z = spread(graph, alone.decision_function(rows(graph)), 0.2, "sym", 10)
-    np.testing.assert_allclose(model.decision_function(ALL), Z, atol=1e-8)
+    Z = spread(graph, alone.decision_function(rows(graph)), 0.2, "row", 10)
+    np.testing.assert_allclose(model.decision_function(ALL), Z, atol=1e-6)
     assert model.predict(ALL).tolist() == np.where(Z > 0, "yes", "no").tolist()
-    np.testing.assert_allclose(model.predict_proba(ALL)[:, 1], 1 / (1 + np.exp(-Z)), rtol=1e-7)
+    np.testing.assert_allclose(model.predict_proba(ALL)[:, 1], 1 / (1 + np.exp(-Z)), rtol=1e-5)
 
 
-def test_auto_takes_logits_where_there_are_any(graph: Graph, nodes: Any, animals: Any) -> None:
-    pairs = [(LogisticRegression(), "logits"), (RidgeClassifier(), "logits"), (MultinomialNB(), "probabilities")]
-    for estimator, expected in pairs:
-        assert propagated(estimator, graph).fit(nodes, animals).response_ == expected
+def test_auto_takes_probabilities_on_an_own_graph_and_logits_where_a_matrix_is_chosen(
+    graph: Graph, nodes: Any, animals: Any
+) -> None:
+    papers = graph.replace(recommended=pprop.Recommended(0.1, 50, "sym"))
+    cases: list[tuple[Any, Graph, dict[str, Any], tuple[str, str]]] = [
+        (LogisticRegression(), graph, {}, ("probabilities", "row")),
+        (RidgeClassifier(), graph, {}, ("logits", "row")),
+        (LogisticRegression(), graph, {"normalization": "sym"}, ("logits", "sym")),
+        (LogisticRegression(), graph, {"normalization": "row"}, ("logits", "row")),
+        (LogisticRegression(), papers, {}, ("logits", "sym")),
+        (MultinomialNB(), papers, {}, ("probabilities", "row")),
+    ]
+    for estimator, where, settings, expected in cases:
+        model = propagated(estimator, where, **settings).fit(nodes, animals)
+        assert (model.response_, model.normalization_) == expected
+        assert model.fitted_.settings["normalization"] == settings.get("normalization")
 
 
 def test_spreading_helps_where_neighbours_are_alike(graph: Graph, nodes: Any, animals: Any) -> None:
@@ -264,7 +276,7 @@ def test_a_file_mapped_into_memory_is_neither_copied_nor_read_as_a_whole(graph: 
 
 def test_positions_as_features_let_a_node_classifier_be_spread(graph: Graph, nodes: Any, animals: Any) -> None:
     inner = MLPNodeClassifier(graph, hidden=8, max_epochs=10, random_state=0, backend="reference")
-    model = propagated(inner, graph, alpha=0.2, features=ALL).fit(nodes, animals)
+    model = propagated(inner, graph, alpha=0.2, normalization="sym", features=ALL).fit(nodes, animals)
     Z = pprop.propagate(graph, twin(inner).fit(nodes, animals).decision_function(ALL), alpha=0.2, backend="reference")
     np.testing.assert_allclose(model.decision_function(ALL), Z, atol=1e-5)
 

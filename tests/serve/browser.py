@@ -85,7 +85,7 @@ def softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
 
 def spread(graph: pprop.Graph, alpha: float, steps: int) -> NDArray[np.float64]:
     """The matrix of APPNP's steps, dense and by its definition (equation 4)."""
-    transition = pprop.transition_matrix(graph).to_scipy().toarray()
+    transition = pprop.transition_matrix(graph, "row").to_scipy().toarray()
     start = np.eye(graph.n_nodes)
     found = start
     for _ in range(steps):

@@ -87,7 +87,7 @@ def test_another_alpha_or_number_of_steps(client: Client, served: Served, alpha:
     used = 0.1 if alpha is None else alpha, 10 if steps is None else steps
     assert (found["alpha"], found["steps"]) == used
     assert served.view.H is not None
-    Z = propagate(served.fitted.graph, served.view.H, used[0], PowerIteration(used[1]))[3]
+    Z = propagate(served.fitted.graph, served.view.H, used[0], PowerIteration(used[1]), normalization="row")[3]
     expected = np.exp(Z - Z.max()) / np.exp(Z - Z.max()).sum()
     np.testing.assert_allclose(found["predictions"][0]["probabilities"], expected, rtol=1e-12)
 

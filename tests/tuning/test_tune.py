@@ -93,10 +93,8 @@ def test_the_result_makes_a_classifier_and_a_command(graph: Graph, labelled, qui
     command = tuned.command("mine.npz").split()
     assert command[:3] == ["pprop", "train", "mine.npz"]
     assert command[command.index("--alpha") + 1] == str(tuned.settings["alpha"])
-    other = tune(
-        graph, *labelled, **but(quick, {"space": {"normalization": ["sym", "row"], "max_epochs": 2}, "trials": 2})
-    )
-    with pytest.raises(InputError, match="no option for 'normalization'"):
+    other = tune(graph, *labelled, **but(quick, {"space": {"self_loops": [True, False], "max_epochs": 2}, "trials": 2}))
+    with pytest.raises(InputError, match="no option for 'self_loops'"):
         other.command("mine.npz")
 
 

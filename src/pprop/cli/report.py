@@ -42,6 +42,11 @@ RARE = 0.2  # share of the nodes outside the largest class
 BASELINES = {"majority": "majority class", "label_propagation": "label propagation", "network": "network alone"}
 # the same within a sentence
 _NAMED = {"majority": "the majority class", "label_propagation": "label propagation", "network": "the network alone"}
+_MATRICES = {
+    "row": "row: means over neighbours",
+    "sym": "sym: the paper's; probabilities without the factor of the number of neighbours",
+    "col": "col: sums over neighbours; probabilities without the factor of the number of neighbours",
+}
 # the baselines that --model auto tries
 _TRIED = ("label_propagation", "network")
 
@@ -130,6 +135,7 @@ class Report:
             "stopping_nodes": len(split.stopping),
             "test_nodes": len(split.evaluation),
             "alpha": fitted.alpha_,
+            "normalization": fitted.normalization_,
             "scaling": None if fitted.scaling_ is None else fitted.scaling_.kind,
             "parameters": sum(int(array.size) for array in fitted.weights_.values()),
             "classes": fitted.classes_,
@@ -158,6 +164,8 @@ class Report:
         lines += course(self._fitted)[1]
         if self._chosen:
             lines = [*candidate_lines(self._chosen), *lines]
+        if self._fitted.normalization_ is not None:
+            lines.append(f"normalisation      {_MATRICES[self._fitted.normalization_]}")
         if self._fitted.scaling_ is not None:
             lines.append(f"features           {self._fitted.scaling_}")
         lines.append(f"neighbours         {self._alike.figures('training nodes')}")
@@ -548,13 +556,21 @@ def cautions(
 
 def course(fitted: NodeClassifier) -> tuple[dict[str, Any], list[str]]:
     """Return the part of the report that differs from model to model: epochs, their speed, and what was chosen."""
-    from pprop.estimators import APPNPClassifierCV, APPNPEnsembleClassifier
+    from pprop.estimators import APPNPClassifierCV, APPNPEnsembleClassifier, LabelPropagationClassifier
 
     training = fitted.record_
     place = f"({training.backend}, {training.device})"
     if isinstance(fitted, APPNPEnsembleClassifier):
         return _of_ensemble(fitted, place)
-    if not training.epochs:  # label propagation, which trains nothing, or several models
+    if isinstance(fitted, LabelPropagationClassifier):
+        lines, unreached = [f"time               {_time(training)}"], fitted.n_unreached_
+        if unreached:
+            nodes = counted(unreached, "node")
+            lines.append(
+                f"not reached        {nodes} by any label; they get the shares of the classes among the labels"
+            )
+        return {**dict.fromkeys(("epochs", "best_epoch", "ms_per_epoch")), "unreached": unreached}, lines
+    if not training.epochs:  # several models
         return dict.fromkeys(("epochs", "best_epoch", "ms_per_epoch")), [f"time               {_time(training)}"]
     speed = training.ms_per_epoch
     record = {**picked(training, "epochs", "best_epoch"), "ms_per_epoch": speed}

@@ -25,6 +25,7 @@ from pprop.cli.verbs import (
     ColumnsOption,
     DeviceOption,
     ForceOption,
+    NormalizationOption,
     Options,
     VerboseOption,
     check_machine,
@@ -88,6 +89,10 @@ _OWNERS: Mapping[str, tuple[ModelName, ...]] = {
     "layers": (ModelName.RESIDUAL,),
     "hops": (ModelName.BOOSTING,),
     "label_inputs": (ModelName.BOOSTING, ModelName.RESIDUAL),
+    "normalization": (
+        *(ModelName.APPNP, ModelName.PPNP, ModelName.SOLVED_PPNP, *_SEVERAL),
+        *(ModelName.LABEL_PROPAGATION, ModelName.AUTO),
+    ),
 }
 # models whose network has one width for all of its layers
 _ONE_WIDTH = (ModelName.RESIDUAL, ModelName.GPRGNN)
@@ -127,6 +132,7 @@ class ModelOptions(Options):
     model: Annotated[ModelName, option("Model to train.")] = ModelName.APPNP
     alpha: Annotated[float | None, _of(settings.ALPHA, _PAPERS_ALPHA)] = None
     steps: Annotated[int | None, _of(settings.STEPS)] = None
+    normalization: NormalizationOption = None
     neighbours: Annotated[
         int | None,
         option("appnp: Neighbours per labelled node to train on, the most important ones.  [default: all nodes]"),
@@ -160,7 +166,7 @@ class ModelOptions(Options):
         given = {name: value for name in _OWNERS if (value := getattr(self, name)) is not None}
         why = {"alpha": f"{self.model} chooses one of --alphas", "alphas": f"{self.model} has one --alpha"}
         if self.model is ModelName.MLP:
-            why = dict.fromkeys(why, "mlp does not propagate")
+            why = dict.fromkeys((*why, "normalization"), "mlp does not propagate")
         elif self.model is ModelName.AUTO:
             why = dict.fromkeys(why, "auto chooses for itself")
         with Checks() as checks:

@@ -22,6 +22,7 @@ from pprop.cli.verbs import (
     OUTPUT,
     BackendOption,
     DeviceOption,
+    NormalizationOption,
     at_least,
     check_machine,
     option,
@@ -64,6 +65,7 @@ def tune(
             metavar="SETTING=VALUES",
         ),
     ] = None,
+    normalization: NormalizationOption = None,
     trials: Annotated[int, option("Number of trials, earlier ones in the folder included.", rule=at_least(1))] = 50,
     time_limit: Annotated[
         float | None, option("Minutes after which the search ends.", metavar="MIN", rule=within("(0, inf)"))
@@ -91,6 +93,8 @@ def tune(
     if split.stopping == 0 and split.split_column is None:
         checks.run(reject, "stopping", "tune", "above 0: validation nodes judge the trials", split.stopping)
     described = checks.run(read_space, space, str(model)) if space and "model" not in session.unread else None
+    if normalization is not None and "model" not in session.unread:
+        described = checks.run(_fixed, described, str(model), normalization)
     checks.run(check_place, out)
     checks.run(check_installed, "optuna", extra="tune", purpose="Tuning")
     checks.run(check_machine, backend, device)
@@ -172,6 +176,17 @@ def _text(tuned: Tuned, command: str, out: Path) -> str:
     return "\n".join(lines)
 
 
+def _fixed(space: dict[str, Any] | None, model: str, normalization: str) -> dict[str, Any]:
+    """Return the space with one normalisation; refuse it for a model that does not propagate."""
+    from pprop.tuning.space import SETTINGS
+
+    known = SETTINGS[model]
+    if "normalization" not in known:
+        raise UsageError(f"--normalization belongs to models that propagate. {model} does not.")
+    searched = {name: setting.search for name, setting in known.items() if setting.search is not None}
+    return {**(space or searched), "normalization": normalization}
+
+
 def read_space(texts: list[str], model: str) -> dict[str, Any]:
     """Return the space that options describe; refuse one without values to search, and values that the model cannot have.
 
@@ -216,8 +231,9 @@ def read_setting(text: str) -> tuple[str, Any]:
 
     name, found, values = text.partition("=")
     name = name.strip().replace("-", "_")
-    if not found or name not in IN_SHELL:
-        raise UsageError(f"--space takes SETTING=VALUES, SETTING one of {', '.join(IN_SHELL)}, not {text!r}.")
+    numbers = [setting for setting in IN_SHELL if setting != "normalization"]  # which has an option of its own
+    if not found or name not in numbers:
+        raise UsageError(f"--space takes SETTING=VALUES, SETTING one of {', '.join(numbers)}, not {text!r}.")
     try:
         if ":" in values:
             low, high, *log = values.split(":")

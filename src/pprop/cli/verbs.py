@@ -22,7 +22,7 @@ from pprop.cli.command import Call, VerbCommand
 from pprop.cli.errors import UsageError
 from pprop.cli.output import Session
 from pprop.cli.words import Shell
-from pprop.settings import BACKEND, POSITIVE_ALPHA, Setting
+from pprop.settings import BACKEND, OWN_NORMALIZATION, POSITIVE_ALPHA, Setting
 
 KEEP_LINES = "\b"  # tells typer not to fill the paragraph
 OUTPUT = "Output"  # the section of --out, --force and --json
@@ -105,6 +105,14 @@ def out_option(text: str, metavar: str = "FILE") -> Any:
 
 JsonOption = Annotated[bool, option("Print one JSON object on standard output.", "--json", panel=OUTPUT)]
 DebugOption = Annotated[bool, option("Show the traceback of an error.", "--debug")]
+NormalizationOption = Annotated[
+    str | None,
+    option(
+        "Normalisation of the propagation: row (means over neighbours), sym (the paper's) or col. With sym and col, logits "
+        "grow with the number of neighbours.  [default: sym for a dataset, row for your own graph]",
+        rule=OWN_NORMALIZATION.rule,
+    ),
+]
 ForceOption = Annotated[bool, option("Replace what is already at --out.", "--force", panel=OUTPUT)]
 ColumnsOption = Annotated[
     bool, option("Name every column in the report, not ten of each kind.", "--columns", panel=OUTPUT)

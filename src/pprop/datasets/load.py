@@ -44,7 +44,7 @@ def load_dataset(name: str) -> Graph:
     >>> graph
     Graph(2110 nodes, 3668 edges, undirected, 3703 features, 6 classes)
     >>> graph.recommended
-    Recommended(alpha=0.1, known=1500)
+    Recommended(alpha=0.1, known=1500, normalization='sym')
     """
     info = dataset_info(name)
     found = locate(info)

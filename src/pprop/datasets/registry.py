@@ -83,25 +83,25 @@ DATASETS = MappingProxyType(  # by name
         info.name: info
         for info in (  # name, recommended, nodes, edges, features, classes, git_blob, sha256, has_ids
             DatasetInfo(
-                *("citeseer", Recommended(alpha=0.1, known=1500), 2110, 3668, 3703, 6),
+                *("citeseer", Recommended(0.1, 1500, "sym"), 2110, 3668, 3703, 6),
                 "184dd894a26157601bd1d17b99d6ec4561c9de10",
                 "9c72e32115590d1e6b2701f7af490519c8b2948ade22ec513e262aac3e47f722",
                 has_ids=False,
             ),
             DatasetInfo(
-                *("cora_ml", Recommended(alpha=0.1, known=1500), 2810, 7981, 2879, 7),
+                *("cora_ml", Recommended(0.1, 1500, "sym"), 2810, 7981, 2879, 7),
                 "f70cf83ac06ed70900e94c042ff32bbc8ceca086",
                 "e3439bfd32c4a962d5c56a4f313793baee39181c208c90a3915b61183d3e1cda",
                 has_ids=True,
             ),
             DatasetInfo(
-                *("pubmed", Recommended(alpha=0.1, known=1500), 19717, 44324, 500, 3),
+                *("pubmed", Recommended(0.1, 1500, "sym"), 19717, 44324, 500, 3),
                 "e7dbba82dd4aaeff5a0e59b23d58158ced3ec42c",
                 sha256=None,
                 has_ids=False,
             ),
             DatasetInfo(
-                *("ms_academic", Recommended(alpha=0.2, known=5000), 18333, 81894, 6805, 15),
+                *("ms_academic", Recommended(0.2, 5000, "sym"), 18333, 81894, 6805, 15),
                 "9bdd7da943d86b74297e8d32e99eb64245b52835",
                 sha256=None,
                 has_ids=True,
@@ -126,7 +126,7 @@ def dataset_info(name: str) -> DatasetInfo:
     Examples
     --------
     >>> dataset_info("ms_academic").recommended
-    Recommended(alpha=0.2, known=5000)
+    Recommended(alpha=0.2, known=5000, normalization='sym')
     """
     plain = name.lower().replace("-", "_").replace(" ", "_") if isinstance(name, str) else ""
     near = difflib.get_close_matches(plain, DATASETS, n=1, cutoff=0.5)

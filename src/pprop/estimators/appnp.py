@@ -40,8 +40,8 @@ class APPNPClassifier(TrainedClassifier):
         Epochs made, and the curves of the losses and of the stopping accuracy.
     record_
         How the training went.
-    alpha_
-        The teleport probability that was used.
+    alpha_, normalization_
+        The teleport probability and the normalisation of the propagation matrix that were used.
     weights_, logits_
         The kept weights by name, and the logits of all nodes, shape (n, c).
     train_nodes_, stopping_nodes_
@@ -77,7 +77,7 @@ class APPNPClassifier(TrainedClassifier):
     steps: int = settings.STEPS.field()
     propagation_dropout: float | None = settings.SAME_DROPOUT.field()
     neighbours: int | None = NEIGHBOURS.field()
-    normalization: str = settings.NORMALIZATION.field()
+    normalization: str | None = settings.OWN_NORMALIZATION.field()
     self_loops: bool = settings.SELF_LOOPS.field()
     hidden: int | Sequence[int] = settings.HIDDEN.field()
     dropout: float = settings.DROPOUT.field()
@@ -153,7 +153,7 @@ class APPNPClassifierCV(TrainedClassifier):
     n_runs: int = settings.N_RUNS.field()
     steps: int = settings.STEPS.field()
     propagation_dropout: float | None = settings.SAME_DROPOUT.field()
-    normalization: str = settings.NORMALIZATION.field()
+    normalization: str | None = settings.OWN_NORMALIZATION.field()
     self_loops: bool = settings.SELF_LOOPS.field()
     hidden: int | Sequence[int] = settings.HIDDEN.field()
     dropout: float = settings.DROPOUT.field()
@@ -246,7 +246,7 @@ class PPNPClassifier(TrainedClassifier):
     graph: Graph = field(kw_only=False, metadata={"setting": GRAPH})
     alpha: float | None = settings.POSITIVE_TELEPORT.field()
     propagation_dropout: float | None = settings.SAME_DROPOUT.field()
-    normalization: str = settings.NORMALIZATION.field()
+    normalization: str | None = settings.OWN_NORMALIZATION.field()
     self_loops: bool = settings.SELF_LOOPS.field()
     hidden: int | Sequence[int] = settings.HIDDEN.field()
     dropout: float = settings.DROPOUT.field()
@@ -303,7 +303,7 @@ class SolvedPPNPClassifier(TrainedClassifier):
     dropout: float = settings.GCN_DROPOUT.field()
     edge_dropout: float = settings.EDGE_DROPOUT.field()
     penalty: float = settings.PENALTY.field()
-    normalization: str = settings.NORMALIZATION.field()
+    normalization: str | None = settings.OWN_NORMALIZATION.field()
     self_loops: bool = settings.SELF_LOOPS.field()
     learning_rate: float = settings.LEARNING_RATE.field()
     patience: int = settings.PATIENCE.field()

@@ -170,7 +170,7 @@ class AutoClassifier(NodeClassifier):
     - ``"majority"``: the shares of the classes;
     - ``"label_propagation"``: `LabelPropagationClassifier`, which reads no features;
     - ``"network"``: `MLPNodeClassifier`, which reads no edges;
-    - ``"appnp"``: `APPNPClassifier`;
+    - ``"appnp"``: `APPNPClassifier`, where `normalization` is None with the paper's ``"sym"``;
     - ``"boosting"``: `ColumnsClassifier`, gradient boosting on columns of each node's surroundings;
     - ``"linear"``: the same columns, standardised, in a logistic regression with ``C=0.1``;
     - ``"appnp_row"``: `APPNPClassifierCV` with the matrix normalised by rows and alpha 0.1, 0.3 or 0.5;
@@ -233,7 +233,7 @@ class AutoClassifier(NodeClassifier):
     time: float | None = settings.TIME.field()
     alpha: float | None = settings.TELEPORT.field()
     validation: float = settings.VALIDATION.field()
-    normalization: str = settings.NORMALIZATION.field()
+    normalization: str | None = settings.OWN_NORMALIZATION.field()
     self_loops: bool = settings.SELF_LOOPS.field()
     hidden: int | Sequence[int] = settings.HIDDEN.field()
     dropout: float = settings.DROPOUT.field()
@@ -424,6 +424,8 @@ class AutoClassifier(NodeClassifier):
         settings |= way.own
         if "max_epochs" in way.own:
             settings["max_epochs"] = min(way.own["max_epochs"], self.max_epochs)
+        if name == "appnp" and self.normalization is None:
+            settings["normalization"] = "sym"  # the paper's: "appnp_row" is the other one
         if way.estimator is not None:
             settings["estimator"] = way.estimator(seed % 2**32)  # as scikit-learn takes it
         if "alphas" in settings and self.alpha is not None:

@@ -104,7 +104,7 @@ class APPNPEnsembleClassifier(TrainedClassifier):
     alpha: float | Sequence[float] | NDArray[np.floating[Any]] | None = settings.ENSEMBLE_ALPHA.field()
     steps: int = settings.STEPS.field()
     propagation_dropout: float | None = settings.SAME_DROPOUT.field()
-    normalization: str = settings.NORMALIZATION.field()
+    normalization: str | None = settings.OWN_NORMALIZATION.field()
     self_loops: bool = settings.SELF_LOOPS.field()
     hidden: int | Sequence[int] = settings.HIDDEN.field()
     dropout: float = settings.DROPOUT.field()

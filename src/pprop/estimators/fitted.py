@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, NamedTuple, Protocol, Self, TypeVar, cast, final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -24,13 +25,15 @@ from pprop.estimators.targets import Classes
 from pprop.graph import Graph, Scaling
 from pprop.graph.labels import MISSING_LABELS
 from pprop.kernels import BACKENDS, Backend, choose_backend
-from pprop.models import Architecture, FeatureNetwork, Model
+from pprop.models import Architecture, FeatureNetwork, Model, SolvedPPNP
 from pprop.models.blocks import block_logits, steps_fit
 from pprop.models.ensemble import Ensemble, KnownErrors, mean_log_probabilities
 from pprop.models.feature_propagation import BootstrappedFP, feature_logits
 from pprop.models.inference import Inference
 from pprop.models.label_propagation import LabelPropagation, log_shares
+from pprop.models.model import PropagationSettings
 from pprop.models.module import make_module, module_state
+from pprop.models.propagated_ones import Propagates, propagated_ones
 from pprop.propagation import PowerIteration, PPROperator, Solution, Solver
 from pprop.training import History, Trained
 
@@ -68,7 +71,8 @@ class Blend:
 
     def outputs(self) -> NDArray[np.float64]:
         """Return the logarithm of the geometric mean of the probabilities, divided by its sum, shape (n, c)."""
-        return log_geometric_mean([one.target.probabilities(one.outputs) for one in self.members])
+        every = np.arange(self.members[0].graph.n_nodes)
+        return log_geometric_mean([one.target.probabilities(one.comparable(every)) for one in self.members])
 
 
 # What a classifier may learn.
@@ -420,6 +424,38 @@ class Fitted:
         return {f"{member}.{name}": array for member, weights in parts for name, array in weights.items()}
 
     @property
+    def normalization(self) -> str | None:
+        """The normalisation of the matrix that propagates; None: the model has no such setting."""
+        return getattr(self._propagates, "normalization", None)
+
+    @property
+    def _propagates(self) -> object:
+        """What says how the model propagates, where something does."""
+        model = self.model.member if isinstance(self.model, Ensemble) else self.model
+        return model.propagation if isinstance(model, Model) else model
+
+    def comparable(self, nodes: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the outputs of nodes on a scale that is the same for all nodes, shape (m, columns).
+
+        They are what nodes are ranked by. Logits that were propagated with another matrix than "row" are divided by the
+        propagation of ones; see `pprop.models.propagated_ones`. The largest of a node remains the largest. Other outputs are
+        as they are, and so is the vote of an ensemble that was corrected by its errors.
+        """
+        found = self.outputs[nodes]
+        ones = self._ones()
+        return found if ones is None else found / ones[nodes, None].astype(found.dtype)
+
+    def _ones(self) -> NDArray[np.float64] | None:
+        """Return the propagation of ones that the outputs are divided by; None: they are not."""
+        how = self._propagates
+        logits = isinstance(how, PropagationSettings | SolvedPPNP) or getattr(how, "response", None) == "logits"
+        if not logits or self.errors is not None:
+            return None
+        if self not in _ones:
+            _ones[self] = propagated_ones(self.graph, cast("Propagates", how))
+        return _ones[self]
+
+    @property
     def errors(self) -> KnownErrors | None:
         """The errors at known nodes that an ensemble spreads; None: it spreads none."""
         if not isinstance(self.model, Ensemble) or not self.extras:
@@ -519,6 +555,10 @@ def member_name(place: int) -> str:
     'member0'
     """
     return f"member{place}"
+
+
+# Beside the fitted models and not in them: these are pickled and copied, and the propagation can be computed again.
+_ones: WeakKeyDictionary[Fitted, NDArray[np.float64] | None] = WeakKeyDictionary()
 
 
 def sees_labels(model: AnyModel | Spread) -> bool:

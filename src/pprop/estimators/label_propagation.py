@@ -19,7 +19,7 @@ from pprop.estimators.node import NodeClassifier
 from pprop.estimators.parameters import GRAPH, parameters
 from pprop.estimators.reading import FitData, Given, class_weights
 from pprop.graph import Graph
-from pprop.models.label_propagation import LabelPropagation, log_shares
+from pprop.models.label_propagation import FAINT, LabelPropagation, log_shares
 from pprop.training import History
 
 
@@ -30,9 +30,12 @@ class LabelPropagationClassifier(NodeClassifier):
 
         Z = (1 - alpha) T Z + alpha Y,    Y_ik = 1 where node i is known to be of class k, else 0,
 
-    by K power steps. The probabilities of a node are its row of Z divided by the row's sum. A node that no label reaches,
-    such as one without edges, gets the shares of the classes among the labels. Samples are nodes, as in
-    `APPNPClassifier`. (scikit-learn's LabelSpreading calls 1 - alpha alpha, and adds no self-loops.)
+    by K power steps. The probabilities of a node are its row of Z divided by the row's sum: of all that arrives from known
+    nodes, the share that comes from each class. So they do not depend on the number of neighbours. They do not show how much
+    arrives either: a node that one distant label reaches is as certain as a node among many labels. A node that no label
+    reaches, such as one without edges, gets the shares of the classes among the labels; ``n_unreached_`` counts these nodes.
+
+    Samples are nodes, as in `APPNPClassifier`. (scikit-learn's LabelSpreading calls 1 - alpha alpha, and adds no self-loops.)
 
     Attributes
     ----------
@@ -44,8 +47,10 @@ class LabelPropagationClassifier(NodeClassifier):
         The nodes with a label, in ascending order, their labels, and how much each counts.
     n_unlabelled_
         Nodes given to `fit` that were left out, since their label is unknown.
-    alpha_
-        The teleport probability that was used.
+    n_unreached_
+        Nodes that no label reaches in K steps.
+    alpha_, normalization_
+        The teleport probability and the normalisation that were used.
     record_
         How long it took.
 
@@ -77,7 +82,7 @@ class LabelPropagationClassifier(NodeClassifier):
     steps: int = settings.LABEL_STEPS.field()
     class_weight: str | Mapping[Any, float] | None = settings.CLASS_WEIGHT.field()
     backend: str = settings.BACKEND.field()
-    normalization: str = settings.NORMALIZATION.field()
+    normalization: str | None = settings.OWN_NORMALIZATION.field()
     self_loops: bool = settings.SELF_LOOPS.field()
 
     def _fit(self, given: Given, values: dict[str, Any]) -> Fitted:
@@ -123,6 +128,12 @@ class LabelPropagationClassifier(NodeClassifier):
             stopping_nodes=0,
         )
         return replace(fitted, outputs=outputs, record=record, history=History(none, none.copy(), none.copy()))
+
+    @property
+    def n_unreached_(self) -> int:
+        """Nodes that no label reaches: their probabilities are the shares of the classes among the labels."""
+        largest = self.fitted_.label_sources()[0].max(axis=1)
+        return int(np.count_nonzero((largest > 0) & (largest <= FAINT)))
 
     @property
     def amounts_(self) -> NDArray[np.float64]:

@@ -52,7 +52,7 @@ from pprop.estimators.targets import Classes
 from pprop.graph import Graph, Scaling
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.files import LARGEST_JSON, path_of, read_file
-from pprop.settings import ALPHA, BLOCK_NODES, FIRST_LAYER, MIXED_PRECISION, settings_of
+from pprop.settings import ALPHA, BLOCK_NODES, FIRST_LAYER, MIXED_PRECISION, NORMALIZATION, settings_of
 from pprop.training import History
 
 FUNCTION = "load"
@@ -151,6 +151,9 @@ def load(
         if "alpha" in values:
             alpha = math.nan if manifest.alpha is None else manifest.alpha
             values["alpha"] = settings_of(estimator).get("alpha", ALPHA).check(alpha, manifest.model)
+        if "normalization" in values:  # of None, which graph decided; an earlier version has it among the settings
+            recorded = manifest.settings["normalization"] if manifest.normalization is None else manifest.normalization
+            values["normalization"] = NORMALIZATION.check(recorded, manifest.model)
         if "bias" in values:  # "auto" was decided by the graph of the training; its weights say how
             biased = any(name.rpartition(".")[2] == "bias0" for name in found)
             values["bias"] = biased if isinstance(values["bias"], str) else values["bias"]

@@ -65,6 +65,7 @@ def build_manifest(
         "model": {
             "class": fitted.name,
             "alpha": fitted.alpha,
+            "normalization": fitted.normalization,
             "predictor": None if built_in else f"{named.__module__}.{named.__qualname__}",
             "parameters": sum(array.size for array in fitted.every_weight.values()),
         },
@@ -144,6 +145,7 @@ class Manifest:
     version: int
     model: str
     alpha: float | None
+    normalization: str | None  # None: there is none, or a model of an earlier version, whose settings have it
     predictor: str | None
     settings: dict[str, Any]
     classes: NDArray[Any]
@@ -216,6 +218,7 @@ def read_manifest(folder: Path) -> Manifest:
         version=content["format_version"],
         model=typed("model", "class", str),
         alpha=typed("model", "alpha", float, None),
+        normalization=typed("model", "normalization", str, None) if "normalization" in content["model"] else None,
         predictor=predictor,
         settings=typed("settings", None, dict),
         classes=classes,
@@ -257,6 +260,8 @@ def model_card(manifest: Mapping[str, Any]) -> str:
     settings = "\n".join(f"| {key} | {_code(value)} |" for key, value in manifest["settings"].items())
     figures = "\n".join(f"| {key} | {value} |" for key, value in rows.items())
     teleport = "" if model["alpha"] is None else f" The teleport probability used is alpha = {model['alpha']:g}."
+    if model.get("normalization") is not None:
+        teleport += f" Its matrix has the normalisation {_code(model['normalization'])}."
     return f"""# {model["class"]}
 
 Assigns each node of {name} ({graph["nodes"]:,} nodes, {graph["edges"]:,} edges) to one of {len(classes)} classes:

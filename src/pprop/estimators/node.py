@@ -46,7 +46,7 @@ from pprop.graph import Graph, Scaling
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.labels import MISSING_LABELS
 from pprop.models import Architecture, Model
-from pprop.settings import ALPHA, MAX_EPOCHS, OPTIONAL_STOPPING, check_fields
+from pprop.settings import ALPHA, MAX_EPOCHS, OPTIONAL_STOPPING, UNBIASED, check_fields
 from pprop.training import History, Stopping, Trained, train
 from pprop.training.train import TrainOptions
 
@@ -82,16 +82,23 @@ class NodeEstimator(BaseEstimator, ABC):
         return self.graph
 
     def _checked(self) -> dict[str, Any]:
-        """Return all settings in their canonical form; an alpha of None becomes the graph's."""
+        """Return all settings in their canonical form; an alpha and a normalisation of None become the graph's."""
         values = check_fields(self, type(self).__name__, skip=("stopping",))
         if "alpha" in values and values["alpha"] is None:
             values["alpha"] = recommended_alpha(self.graph)
+        if "normalization" in values and values["normalization"] is None:
+            values["normalization"] = recommended_normalization(self.graph)
         return values
 
     def _outputs(self, X: object, function: str, ids: object = None) -> NDArray[Any]:
+        nodes = self._positions(X, function, ids)
+        return self.fitted_.outputs[nodes]
+
+    def _positions(self, X: object, function: str, ids: object = None) -> NDArray[np.int64]:
+        """Return the positions of nodes in the graph of the fit."""
         check_is_fitted(self)
         check_same_graph(self)
-        return self.fitted_.outputs[node_positions(X, "X", function, self.fitted_.graph, ids=ids)]
+        return node_positions(X, "X", function, self.fitted_.graph, ids=ids)
 
     def __sklearn_tags__(self) -> Any:
         tags = cast("Any", super().__sklearn_tags__())
@@ -113,6 +120,11 @@ class NodeEstimator(BaseEstimator, ABC):
     def alpha_(self) -> float | None:
         """The teleport probability that was used."""
         return self.fitted_.alpha
+
+    @property
+    def normalization_(self) -> str | None:
+        """The normalisation of the propagation matrix that was used; None: the model has no such setting."""
+        return self.fitted_.normalization
 
     @property
     def known_nodes_(self) -> NDArray[np.int64]:
@@ -170,26 +182,34 @@ class ClassPredictor(ClassifierMixin, NodeEstimator):
         return fitted.target.score(given.labels, fitted.outputs[given.nodes], weights)
 
     def decision_function(self, X: ArrayLike | None = None, *, ids: ArrayLike | None = None) -> NDArray[Any]:
-        """Return the logits of nodes, shape (m, c); with two classes their difference, shape (m,), as in scikit-learn.
+        """Return the logits of nodes, shape (m, c), as in ``logits_``; with two classes a score to rank nodes by, shape (m,).
+
+        The score is the second logit less the first. Like the probabilities of `predict_proba`, it does not depend on the
+        number of neighbours: with ``normalization="sym"`` it is divided by the propagation of ones.
 
         Parameters
         ----------
         X, ids
             Nodes, as in `predict`.
         """
-        outputs = self._outputs(X, "decision_function", ids)
-        return self.fitted_.target.margins(outputs)
+        nodes, fitted = self._positions(X, "decision_function", ids), self.fitted_
+        return fitted.target.margins(fitted.comparable(nodes) if fitted.target.columns == 2 else fitted.outputs[nodes])
 
     def predict_proba(self, X: ArrayLike | None = None, *, ids: ArrayLike | None = None) -> NDArray[Any]:
         """Return the class probabilities of nodes, shape (m, c), columns in the order of ``classes_``.
 
+        They can be compared between nodes. With ``normalization="sym"``, the logits of a node with many neighbours are larger
+        by a factor, about the root of its degree. The probabilities are the softmax of the logits without this factor: divided
+        by the propagation of ones. The class of the largest probability is that of `predict`, and ``logits_`` are not changed.
+        With ``"row"``, the default of a graph of your own, there is no such factor.
+
         Parameters
         ----------
         X, ids
             Nodes, as in `predict`.
         """
-        outputs = self._outputs(X, "predict_proba", ids)
-        return self.fitted_.target.probabilities(outputs)
+        nodes = self._positions(X, "predict_proba", ids)
+        return self.fitted_.target.probabilities(self.fitted_.comparable(nodes))
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -540,6 +560,19 @@ def recommended_alpha(graph: Graph) -> float:
     0.1
     """
     return ALPHA.default if graph.recommended is None else graph.recommended.alpha
+
+
+def recommended_normalization(graph: Graph) -> str:
+    """Return the normalisation that a graph recommends, or the one of a graph without a recommendation.
+
+    >>> import pprop, scipy.sparse as sp
+    >>> recommended_normalization(pprop.load_dataset("citeseer"))
+    'sym'
+    >>> recommended_normalization(pprop.Graph.from_scipy(sp.csr_array((2, 2))))
+    'row'
+    """
+    advice = None if graph.recommended is None else graph.recommended.normalization
+    return UNBIASED if advice is None else advice
 
 
 name_methods("", NodeEstimator, ClassPredictor, NodeClassifier)  # a model has another class

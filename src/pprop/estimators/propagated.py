@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.estimators.fitted import Fitted, Spread
-from pprop.estimators.node import ClassPredictor
+from pprop.estimators.node import ClassPredictor, recommended_normalization
 from pprop.estimators.parameters import GRAPH, parameters, unchecked
 from pprop.estimators.reading import known_labels, labelled_nodes
 from pprop.estimators.targets import Classes, LabelsLike
@@ -25,7 +25,7 @@ from pprop.graph.labels import MISSING_LABELS
 from pprop.graph.rows import NodeNames, in_node_order
 from pprop.propagation import PowerIteration, Solver, solve
 from pprop.propagation.live_record import probabilities_of
-from pprop.settings import BACKEND, NORMALIZATION, SELF_LOOPS, STEPS, TELEPORT, Setting, choice, switch, whole
+from pprop.settings import BACKEND, NORMALIZATION, SELF_LOOPS, STEPS, TELEPORT, UNBIASED, Setting, choice, switch, whole
 
 _NAME = "PropagatedClassifier"
 RESPONSES = ("logits", "probabilities")
@@ -54,11 +54,13 @@ RESPONSE = choice(
     "auto",
     ("auto", *RESPONSES),
     "What is spread. ``'probabilities'``: those of `predict_proba`. ``'logits'``: the scores of `decision_function`. "
-    "``'auto'``: logits where the estimator has them, else probabilities.",
+    "``'auto'``: logits where the estimator has them, else probabilities. On a graph that recommends no matrix, with "
+    "``normalization=None``, probabilities come first: their averages rank a rare class better.",
 )
 OPTIONAL_NORMALIZATION = NORMALIZATION.optional(
     "Of T, see `pprop.transition_matrix`. None: 'row' for probabilities, whose T averages them, so that they remain "
-    "probabilities, and the paper's 'sym' for logits. Probabilities spread with another one are divided by their sum."
+    "probabilities; for logits the graph's recommended one, or 'row' without one. Probabilities spread with another one are "
+    "divided by their sum."
 )
 FEATURES = Setting[Any](
     "features",
@@ -105,8 +107,9 @@ class PropagatedClassifier(ClassPredictor):
 
     Notes
     -----
-    `predict_proba` sums to one in any case: spread probabilities are, spread logits go through a softmax (which means
-    little for the margins of a support vector machine). Save it with pickle or joblib, as scikit-learn's own.
+    `predict_proba` sums to one in any case: spread probabilities do, spread logits go through a softmax (which means
+    little for the margins of a support vector machine). Logits that were spread with another T than "row" are first divided
+    by the propagation of ones, as in `APPNPClassifier.predict_proba`. Save it with pickle or joblib, as scikit-learn's own.
 
     Examples
     --------
@@ -156,9 +159,10 @@ class PropagatedClassifier(ClassPredictor):
         graph = self._check_graph()
         values = self._checked()
         alpha = self.solver_.check_alpha(values["alpha"], _NAME)
-        response = choose_response(self.estimator, values["response"])
-        default = "row" if response == "probabilities" else NORMALIZATION.default
-        normalization = default if values["normalization"] is None else values["normalization"]
+        own = self.normalization is None and recommended_normalization(graph) == UNBIASED
+        response = choose_response(self.estimator, values["response"], probabilities_first=own)
+        averages = self.normalization is None and response == "probabilities"
+        normalization = UNBIASED if averages else values["normalization"]
         spread = Spread(alpha, self.solver_, normalization, values["self_loops"], response)
         rows = node_rows(self.features, graph)
         estimator, nodes, labels = self.estimator, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.str_)
@@ -178,7 +182,11 @@ class PropagatedClassifier(ClassPredictor):
         self.estimator_, self.statistics_ = estimator, solution.statistics
         self.fitted_ = Fitted(
             kind=type(self),
-            settings={name: value for name, value in values.items() if name not in ("estimator", "graph", "features")},
+            settings={
+                name: getattr(self, name) if name == "normalization" else value
+                for name, value in values.items()
+                if name not in ("estimator", "graph", "features")
+            },
             graph=graph,
             target=Classes(classes),
             model=spread,
@@ -273,10 +281,11 @@ def take(rows: Any, nodes: NDArray[np.int64]) -> Any:
     return [rows[node] for node in nodes.tolist()]
 
 
-def choose_response(estimator: object, wanted: str) -> str:
-    """Return "probabilities" or "logits": the one wanted, or for "auto" logits where the estimator has them.
+def choose_response(estimator: object, wanted: str, *, probabilities_first: bool = False) -> str:
+    """Return "probabilities" or "logits": the one wanted, or for "auto" the first that the estimator has.
 
-    On validation splits of the four graphs they do better than probabilities (docs/predictors.md).
+    Logits come first: on validation splits of the paper's graphs they do better than probabilities (docs/predictors.md). On
+    other graphs probabilities come first: they rank rare classes better (docs/propagation.md).
 
     >>> from sklearn.naive_bayes import MultinomialNB
     >>> choose_response(MultinomialNB(), "auto")
@@ -292,7 +301,9 @@ def choose_response(estimator: object, wanted: str) -> str:
     if wanted not in ("auto", *has):
         expected = f"{has[0]!r} for {name}, which has no {_METHODS[wanted]}"
         reject("response", _NAME, expected, repr(wanted))
-    return has[0] if wanted == "auto" else wanted
+    if wanted != "auto":
+        return wanted
+    return has[-1] if probabilities_first else has[0]
 
 
 def classes_of(estimator: Any) -> NDArray[Any]:

@@ -38,6 +38,8 @@ class Recommended:
         Teleport probability.
     known
         Size of the set of visible nodes, from which training, stopping and validation nodes are drawn.
+    normalization
+        Normalisation of the propagation matrix, as for `pprop.transition_matrix`; None: no recommendation.
 
     Examples
     --------
@@ -47,6 +49,7 @@ class Recommended:
 
     alpha: float
     known: int
+    normalization: str | None = None
 
 
 def frozen(array: NDArray[Any] | None) -> bool:

@@ -37,6 +37,7 @@ from pprop.graph.features.recipe import Recipe
 from pprop.graph.files import path_of, read_json, replaced_file
 from pprop.graph.folder_arrays import HEADER, map_array
 from pprop.graph.parts import count_loops
+from pprop.settings import NORMALIZATION
 
 FORMAT, VERSION, MANIFEST = "pprop graph folder", 1, "manifest.json"
 FUNCTION = "GraphFolder.open"
@@ -237,7 +238,7 @@ def write_manifest(
         "feature_columns": feature_columns,
         "class_names": None if class_names is None else list(class_names),
         "name": name,
-        "recommended": None if recommended is None else {"alpha": recommended.alpha, "known": recommended.known},
+        "recommended": None if recommended is None else vars(recommended),
         "recipe": None if recipe is None else recipe.to_json(),
         "arrays": {one: dict(arrays[one]) for one in arrays},
         "fingerprint": digest.hexdigest()[:32],
@@ -250,7 +251,11 @@ def write_manifest(
 def manifest_fields(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Return the recipe and the recommendation of a manifest."""
     advice, recipe = manifest["recommended"], manifest["recipe"]
+    recommended = None
+    if advice is not None:  # a folder of an earlier version has no normalisation: it was the paper's
+        matrix = advice.get("normalization", NORMALIZATION.default)
+        recommended = Recommended(float(advice["alpha"]), int(advice["known"]), matrix)
     return {
-        "recommended": None if advice is None else Recommended(float(advice["alpha"]), int(advice["known"])),
+        "recommended": recommended,
         "recipe": None if recipe is None else Recipe.from_json(recipe),
     }

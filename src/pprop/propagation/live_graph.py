@@ -147,7 +147,11 @@ class LiveGraph:
         return self._system.values(self._positions(nodes, "logits"))
 
     def predict_proba(self, nodes: ArrayLike | None = None) -> Values:
-        """Return the probabilities of the classes, shape (m, c)."""
+        """Return the probabilities of the classes, shape (m, c).
+
+        Logits go through the softmax as they are. With "sym" they grow with the number of neighbours, and these
+        probabilities should not rank nodes; the `predict_proba` of a classifier divides them by the propagation of ones.
+        """
         return live_record.probabilities_of(
             self._system.values(self._positions(nodes, "predict_proba")), self._response
         )

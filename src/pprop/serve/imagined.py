@@ -120,7 +120,7 @@ def predict_new(
     at = [view.find(edge["id"]) for edge in edges]
     if len(set(at)) < len(at):
         raise invalid("A new node has one edge to each of its neighbours. Got one of them twice.")
-    logits = alone
+    probabilities = softmax(alone)[0]
     if view.spread is not None:
         n, count = view.n, len(at)
         weights = np.array([edge["weight"] for edge in edges], dtype=np.float64)
@@ -130,8 +130,7 @@ def predict_new(
         grown.resize((n + 1, n + 1))
         more = sparse.csr_array((np.resize(weights, len(rows)), (rows, columns)), shape=(n + 1, n + 1))
         graph = Graph.from_scipy(sparse.csr_array(grown + more), view.graph.directed)
-        logits = Spread(graph, np.concatenate([view.spread.H, alone]), view.spread.how).logits_of(n)[None]
-    probabilities = softmax(logits)[0]
+        probabilities = Spread(graph, np.concatenate([view.spread.H, alone]), view.spread.how).probabilities_of(n)
     best = int(probabilities.argmax())
     return {
         "prediction": {

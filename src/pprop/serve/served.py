@@ -123,6 +123,7 @@ class Served:
                 refusal = "This model was not trained to be spread with another alpha or number of steps."
             except InputError:
                 pass
+            logits = self.fitted.comparable(np.arange(graph.n_nodes))
             default = SpreadResult.of(logits, self.fitted.alpha, None, row)
         return View(
             graph=graph,

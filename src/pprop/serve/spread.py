@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pprop._errors import InputError
 from pprop.graph import Graph
 from pprop.models.model import PropagationSettings
+from pprop.models.propagated_ones import propagated_ones
 from pprop.propagation import PowerIteration, PPROperator
 from pprop.propagation.attribution import Attributor
 
@@ -55,10 +56,15 @@ class SpreadResult:
 
     @classmethod
     def of(
-        cls, logits: NDArray[Any], alpha: float | None, steps: int | None, row: Callable[[int], Values] | None
+        cls,
+        logits: NDArray[Any],
+        alpha: float | None,
+        steps: int | None,
+        row: Callable[[int], Values] | None,
+        ones: Values | None = None,
     ) -> SpreadResult:
-        """Return the predictions that logits are, shape (n, c)."""
-        probabilities = softmax(logits)
+        """Return the predictions that logits are, shape (n, c); `ones` are propagated as they were, shape (n,)."""
+        probabilities = softmax(logits if ones is None else logits / ones[:, None])
         predicted = np.asarray(logits).argmax(axis=1)
         return cls(alpha, steps, probabilities, predicted, probabilities[np.arange(len(predicted)), predicted], row)
 
@@ -150,10 +156,14 @@ class Spread:
                 raise InputError(f"Exact propagation takes an alpha of at least {LEAST_EXACT_ALPHA}. Give steps, too.")
             operator = PPROperator(self.graph, alpha, self.how.normalization, self.how.self_loops)
             attributor = Attributor(self.H, operator, self.how.solver)
-            return SpreadResult.of(self._logits if own else attributor.value, alpha, None, attributor.row)  # pyright: ignore[reportArgumentType]
+            ones = propagated_ones(self.graph, replace(self.how, alpha=alpha))
+            logits = self._logits if own else attributor.value
+            assert logits is not None
+            return SpreadResult.of(logits, alpha, None, attributor.row, ones)
         logits = self._logits if own else self.by_steps(alpha, steps)
         assert logits is not None
-        return SpreadResult.of(logits, alpha, steps, lambda node: self._row(node, alpha, steps))
+        ones = propagated_ones(self.graph, replace(self.how, alpha=alpha, solver=PowerIteration(steps)))
+        return SpreadResult.of(logits, alpha, steps, lambda node: self._row(node, alpha, steps), ones)
 
     def by_steps(self, alpha: float, steps: int) -> Values:
         """Return the logits after K power steps, shape (n, c), from the blocks T^k H."""
@@ -175,13 +185,17 @@ class Spread:
             total += room
         return total
 
-    def logits_of(self, node: int) -> Values:
-        """Return the logits of one node with the alpha and the steps of the model, shape (c,)."""
+    def probabilities_of(self, node: int) -> Values:
+        """Return the probabilities of one node with the alpha and the steps of the model, shape (c,)."""
         if self.steps is not None:
-            return self._row(node, self.how.alpha, self.steps) @ self.H
-        row = self.solved().row
-        assert row is not None
-        return row(node) @ self.H
+            row = self._row(node, self.how.alpha, self.steps)
+        else:
+            rows = self.solved().row
+            assert rows is not None
+            row = rows(node)
+        received = float(row.sum())  # the propagation of ones
+        ones = 1.0 if self.how.normalization == "row" or received <= 0 else received
+        return softmax((row @ self.H / ones)[None])[0]
 
     def _product(self, block: Values) -> Values:
         if self._matrix is None:

@@ -26,6 +26,7 @@ from pprop.spark.tables import check_columns, column, id_type, read_frame
 
 FUNCTION = "pprop.spark.predict"
 TOL = 1e-6  # of PPNP, whose propagation has no steps
+ONES = "ones"  # the column that is propagated beside the logits
 
 
 def predict(
@@ -83,10 +84,14 @@ def predict(
     propagation = _propagation(known)
     classes = [str(name) for name in known.target.names.tolist()]
     names = [f"logit{k}" for k in range(len(classes))]
-    logits = folder / "logits"
+    divided = propagation.normalization != "row"  # by ones that are propagated beside them; see `Fitted.comparable`
+    names += [ONES] if divided else []
+    logits = folder / ("logits_and_ones" if divided else "logits")
     if not (logits / "_SUCCESS").exists():
         fields = ", ".join([f"id {kind}", *(f"{name} float" for name in names)])
-        table.mapInArrow(NetworkRows(shared, len(classes)), fields).write.mode("overwrite").parquet(str(logits))
+        table.mapInArrow(NetworkRows(shared, len(classes), divided), fields).write.mode("overwrite").parquet(
+            str(logits)
+        )
     by_steps = isinstance(propagation.solver, PowerIteration)
     spread = propagate(
         edges,
@@ -136,10 +141,11 @@ def _alone(folder: Path, rows: Any) -> Graph:
 @final
 @dataclass(frozen=True)
 class NetworkRows:
-    """The network's logits of the rows of a task."""
+    """The network's logits of the rows of a task, and where `ones` are wanted, a column of ones."""
 
     model: Path
     classes: int
+    ones: bool = False
 
     def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         pa = arrow()
@@ -156,11 +162,14 @@ class NetworkRows:
             logits = known.outputs.astype(np.float32)
             values = [pa.array(np.ascontiguousarray(logits[:, k])) for k in range(self.classes)]
             names = ["id", *(f"logit{k}" for k in range(self.classes))]
+            if self.ones:
+                values.append(pa.array(np.ones(len(rows), dtype=np.float32)))
+                names.append(ONES)
             yield pa.RecordBatch.from_arrays([batch.column(0), *values], names=names)
 
 
 def _classified(spread: DataFrame, names: list[str], classes: list[str], id_column: str, kind: str) -> DataFrame:
-    """Return class, confidence and probabilities of logits."""
+    """Return class, confidence and probabilities of logits; the last of `names` may be the ones that divide them."""
 
     def classify(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
         pa = arrow()
@@ -169,6 +178,9 @@ def _classified(spread: DataFrame, names: list[str], classes: list[str], id_colu
             if not len(batch):
                 continue
             logits = np.stack([batch.column(1 + k).to_numpy() for k in range(len(names))], axis=1).astype(np.float64)
+            if ONES in names:
+                ones = logits[:, -1:]
+                logits = logits[:, :-1] / np.where(ones > 0, ones, 1.0)
             shares = np.exp(logits - logits.max(axis=1, keepdims=True))
             shares /= shares.sum(axis=1, keepdims=True)
             best = logits.argmax(axis=1)

@@ -13,7 +13,7 @@ from pprop._validate import counted
 from pprop.estimators.appnp import APPNPClassifier
 from pprop.graph import Graph
 from pprop.graph.labels import MISSING_LABELS
-from pprop.settings import POSITIVE_ALPHA
+from pprop.settings import POSITIVE_ALPHA, UNBIASED
 from pprop.spark.foreign import Say, arrow
 from pprop.spark.graphs import work_folder
 from pprop.spark.session import session_of
@@ -83,6 +83,7 @@ def train(
     labelled = table.filter(known).select(column(id_column).alias("id"))
     later: Any = None  # the graph of the collected nodes
     estimator = APPNPClassifier(later, alpha=POSITIVE_ALPHA.check(alpha, FUNCTION), neighbours=neighbours, **settings)
+    normalization = UNBIASED if estimator.normalization is None else estimator.normalization
     folder = work_folder(spark, work, FUNCTION)
     rows = ppr_topk(
         edges,
@@ -90,7 +91,7 @@ def train(
         alpha,
         eps,
         neighbours,
-        estimator.normalization,
+        normalization,
         estimator.self_loops,
         work=folder,
         source=source,
@@ -111,7 +112,7 @@ def train(
     shape = (graph.n_nodes, graph.n_nodes)
     values, error = (found.column(name).to_numpy() for name in ("value", "error"))
     kept = np.full(graph.n_nodes, np.nan)
-    if not directed or estimator.normalization == "row":  # what is left out of a row is then known
+    if not directed or normalization == "row":  # what is left out of a row is then known
         kept[own] = 1.0 - error
         values = values / (1.0 - error)
     matrix = sparse.csr_array((values.astype(np.float32), (own, other)), shape=shape)

@@ -22,7 +22,7 @@ from pprop._interrupt import TimeUp, check_interrupt, end_at, remember_interrupt
 from pprop._validate import check_choice, check_float, check_int, describe, reject
 from pprop.datasets import Split
 from pprop.estimators import APPNPClassifier, MLPNodeClassifier, NodeClassifier, PPNPClassifier
-from pprop.estimators.node import recommended_alpha, uses_bias
+from pprop.estimators.node import recommended_alpha, recommended_normalization, uses_bias
 from pprop.estimators.reading import FitData, Given, StoppingNodes
 from pprop.estimators.targets import Classes
 from pprop.graph import Graph
@@ -39,7 +39,10 @@ _MODELS: Mapping[str, tuple[Callable[..., Model], Callable[..., NodeClassifier]]
     "mlp": (MLP, MLPNodeClassifier),
 }
 # Settings that ``pprop train`` has options for.
-IN_SHELL = ("alpha", "steps", "hidden", "dropout", "penalty", "learning_rate", "patience", "max_epochs")
+IN_SHELL = (
+    *("alpha", "steps", "normalization", "hidden", "dropout", "penalty"),
+    *("learning_rate", "patience", "max_epochs"),
+)
 _OF_TRAINING = ("learning_rate", "patience", "max_epochs")
 
 
@@ -216,6 +219,8 @@ def tune(
     defaults = {name: setting.default for name, setting in SETTINGS[name].items()}
     if "alpha" in defaults:
         defaults["alpha"] = recommended_alpha(graph)
+    if "normalization" in defaults:
+        defaults["normalization"] = recommended_normalization(graph)
     for setting, value in search.corners():
         try:
             SETTINGS[name][setting].check(value, name)
