@@ -157,7 +157,9 @@ def write_artefact(
         return
     if isinstance(model, APPNPEnsembleClassifier):
         title += " (epochs are rounds)"
-    write_figure(draw_curves(model.history_, model.record_.best_epoch, title), folder / "curves")
+    scoring = model.fitted_.scoring
+    score = None if scoring is None or model.record_.stopping_score is None else scoring.words
+    write_figure(draw_curves(model.history_, model.record_.best_epoch, title, score), folder / "curves")
 
 
 def write_figure(figure: Any, stem: Path) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pprop.cli.splits import Drawn
     from pprop.datasets import Split
     from pprop.estimators import APPNPClassifierCV, APPNPEnsembleClassifier, AutoClassifier, NodeClassifier
-    from pprop.estimators.fitted import TrainingRecord
+    from pprop.estimators.fitted import Fitted, TrainingRecord
     from pprop.graph import Graph
     from pprop.graph.features.column_recipe import ColumnRecipe
     from pprop.graph.homophily import Homophily
@@ -207,6 +207,31 @@ def alike_of(graph: Graph, split: Split) -> Homophily:
     known = np.full(graph.n_nodes, -1, dtype=np.int64)
     known[split.train] = graph.labels[split.train]
     return homophily(graph, known)
+
+
+def decision_lines(fitted: Fitted) -> list[str]:
+    """Return what early stopping maximised, and from which probability on a node is predicted as the positive class."""
+    found: list[str] = []
+    scoring, record = fitted.scoring, fitted.record
+    if scoring is not None and record is not None and record.stopping_score is not None:
+        nodes = counted(record.stopping_nodes, "validation node")
+        found.append(f"judged by          {scoring.words}: {record.stopping_score:.3f} on {nodes}")
+    if fitted.threshold is not None:
+        found.append(f"threshold          {fitted.threshold.sentence()}")
+    return found
+
+
+def decision_record(fitted: Fitted) -> dict[str, Any]:
+    """Return the same for --json; nothing where neither was asked for."""
+    found: dict[str, Any] = {}
+    if fitted.scoring is not None:
+        assert fitted.record is not None
+        found |= {"scoring": fitted.scoring.name, "positive": fitted.scoring.positive}
+        found["stopping_score"] = fitted.record.stopping_score
+    if fitted.threshold is not None:
+        threshold = fitted.threshold
+        found["threshold"] = threshold.record() | {"precision": threshold.precision, "recall": threshold.recall}
+    return found
 
 
 @final

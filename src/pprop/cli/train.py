@@ -18,7 +18,16 @@ from pprop.cli.graphs import GraphArgument, GraphInput, TableOptions
 from pprop.cli.judgement import scoring_of
 from pprop.cli.models import FILES, keep_test_nodes, write_artefact
 from pprop.cli.output import Session, check_folder, new_folder
-from pprop.cli.report import Report, alike_of, candidates_of, column_lines, columns_of_tables, overview
+from pprop.cli.report import (
+    Report,
+    alike_of,
+    candidates_of,
+    column_lines,
+    columns_of_tables,
+    decision_lines,
+    decision_record,
+    overview,
+)
 from pprop.cli.splits import SplitOptions, class_names
 from pprop.cli.verbs import (
     BackendOption,
@@ -234,6 +243,9 @@ class TrainingOptions(Options):
             "Weights of the classes: balanced, or CLASS=WEIGHT,... With balanced every class counts the same; by default every node."
         ),
     ] = None
+    scoring: Annotated[str | None, setting(settings.SCORING)] = settings.SCORING.default
+    positive: Annotated[str | None, setting(settings.POSITIVE)] = settings.POSITIVE.default
+    threshold: Annotated[str | None, setting(settings.THRESHOLD)] = None
     learning_rate: Annotated[float, setting(settings.LEARNING_RATE)] = settings.LEARNING_RATE.default
     patience: Annotated[int, setting(settings.PATIENCE)] = settings.PATIENCE.default
     max_epochs: Annotated[int | None, _of_network(settings.MAX_EPOCHS, settings.RESIDUAL_MAX_EPOCHS)] = None
@@ -243,11 +255,15 @@ class TrainingOptions(Options):
     backend: BackendOption = settings.BACKEND.default
     device: DeviceOption = settings.DEVICE.default
 
-    def check(self) -> None:
-        """Refuse weights and a machine that cannot be, before any table is read."""
+    def check(self, model: ModelName | None) -> None:
+        """Refuse weights, a machine and options that the model does not have, before any table is read."""
         with Checks() as checks:
             checks.run(_check_class_weights, self.class_weight)
             checks.run(check_machine, self.backend, self.device)
+            for name in ("scoring", "positive", "threshold") if model is not None else ():
+                if getattr(self, name) is not None and not _takes(model, name):
+                    owners = [str(one) for one in ModelName if _takes(one, name)]
+                    checks.add(UsageError(f"--{name} belongs to {', '.join(owners)}; {model} has none."))
 
     def arguments(self, classes: Sequence[object], *, own: bool) -> dict[str, Any]:
         """Return the arguments of a classifier of these classes, for a graph of the user's own or a dataset."""
@@ -258,6 +274,13 @@ class TrainingOptions(Options):
             "class_weight": _class_weights(self.class_weight, classes),
             "criterion": self.criterion or ("plateau" if own else settings.CRITERION.default),
         }
+
+
+def _takes(model: ModelName | None, name: str) -> bool:
+    """Whether the classifier of a model has a setting."""
+    from pprop import estimators
+
+    return model is not None and name in settings.settings_of(getattr(estimators, CLASSIFIERS[model]))
 
 
 def _check_class_weights(text: str | None) -> None:
@@ -361,7 +384,7 @@ def train(
     checks = session.checks
     if "model" not in session.unread:
         checks.run(model.check, origin, split, scale=scale)
-    checks.run(training.check)
+    checks.run(training.check, None if "model" in session.unread else model.model)
     if "model" not in session.unread and model.model in _ONE_WIDTH and "," in (training.hidden or ""):
         checks.add(UsageError(f"--hidden takes one width with --model {model.model}. Got {training.hidden!r}."))
     checks.run(split.check, origin)
@@ -405,13 +428,16 @@ def train(
     report = Report(fitted, model.model, origin, made_split, alike, labels, judged_by, chosen)
     if not no_baselines:
         session.say("Fitting the baselines (--no-baselines leaves them out)")
-        report.compare(arguments)
+        report.compare({**arguments, "threshold": None})  # of which each model has its own
     record: dict[str, Any] = {
         **report.record(split.init_seed),
         "columns": {"used": used, "unused": unused},
         "findings": [vars(finding) for finding in findings],
     }
     text = report.text()
+    for line in decision_lines(fitted.fitted_):
+        text += f"\n{line}"
+    record |= decision_record(fitted.fitted_)
     if out is not None:
         with new_folder(out, session, names=FILES, force=force) as folder:
             tested = record["test_accuracy"], len(drawn.evaluation)

@@ -27,11 +27,12 @@ from pprop.cli.verbs import (
     check_machine,
     option,
     out_option,
+    setting,
     verb,
     within,
 )
 from pprop.cli.words import Shell
-from pprop.settings import BACKEND, DEVICE
+from pprop.settings import BACKEND, DEVICE, POSITIVE, SCORING
 
 if TYPE_CHECKING:
     from pprop.tuning import Tuned
@@ -72,6 +73,8 @@ def tune(
     ] = None,
     holdouts: Annotated[int, option("Trainings per trial, each judged on other nodes.", rule=at_least(1))] = 4,
     seed: Annotated[int, option("Seed of the search; on your own graph also of the split.", rule=at_least(0))] = 0,
+    scoring: Annotated[str | None, setting(SCORING)] = SCORING.default,
+    positive: Annotated[str | None, setting(POSITIVE)] = POSITIVE.default,
     backend: BackendOption = BACKEND.default,
     device: DeviceOption = DEVICE.default,
     split: Annotated[SplitOptions, {"init_seed", "seed"}],
@@ -132,6 +135,8 @@ def tune(
             seed=seed,
             backend=backend,
             device=device,
+            scoring=scoring,
+            positive=positive,
             time_limit=None if time_limit is None else 60 * time_limit,
         )
     finally:
@@ -144,6 +149,8 @@ def tune(
         session.say("No figures were drawn: that needs matplotlib. Install it with: pip install matplotlib")
     else:
         save_figures(tuned, out, title)
+    if tuned.scoring is not None:
+        found |= {"scoring": tuned.scoring.name, "positive": tuned.scoring.positive}
     record = {
         **found,
         "scores": max(tuned.trials, key=lambda trial: trial.score).scores,
@@ -165,11 +172,13 @@ def tune(
 
 def _text(tuned: Tuned, command: str, out: Path) -> str:
     shown = [[name, f"{value:.4g}" if isinstance(value, float) else value] for name, value in tuned.settings.items()]
+    judged, before = f"judging accuracy   {tuned.score:.1%}", f"{tuned.default_score:.1%}"
+    if tuned.scoring is not None:
+        judged, before = f"judged by          {tuned.scoring.words}: {tuned.score:.3f}", f"{tuned.default_score:.3f}"
     lines = [
         columns(["setting", "best"], shown),
         "",
-        f"judging accuracy   {tuned.score:.1%} (defaults: {tuned.default_score:.1%}), best of "
-        f"{counted(len(tuned.trials), 'trial')}",
+        f"{judged} (defaults: {before}), best of {counted(len(tuned.trials), 'trial')}",
         f"search in          {out}",
         f"Try: {command}",
     ]

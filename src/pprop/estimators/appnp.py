@@ -92,6 +92,9 @@ class APPNPClassifier(TrainedClassifier):
     max_epochs: int = settings.MAX_EPOCHS.field()
     criterion: str = settings.CRITERION.field()
     class_weight: str | Mapping[Any, float] | None = settings.CLASS_WEIGHT.field()
+    scoring: str | None = settings.SCORING.field()
+    positive: Any = settings.POSITIVE.field()
+    threshold: str | float | None = settings.THRESHOLD.field()
     scaling: str = settings.SCALING.field()
     stopping: float | None = settings.OPTIONAL_STOPPING.field()
     random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
@@ -100,6 +103,9 @@ class APPNPClassifier(TrainedClassifier):
     verbose: int = settings.VERBOSE.field()
 
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
+        if values["neighbours"] is not None and values["scoring"] is not None:
+            expected = "None with neighbours, whose mini-batches end by the paper's early stopping alone"
+            reject("scoring", type(self).__name__, expected, repr(self.scoring))
         if values["neighbours"] is not None and self.predictor is not None:
             reject("neighbours", type(self).__name__, "None with a predictor of your own", values["neighbours"])
         return super()._learn(model, data, values)
@@ -111,8 +117,9 @@ class APPNPClassifierCV(TrainedClassifier):
     """`APPNPClassifier` with the teleport probability chosen by the stopping nodes.
 
     One run per alpha, or several, are trained together, with the same nodes and, run by run, the same initial weights
-    and dropout masks. The alpha with the best stopping accuracy, on average over its runs, is chosen; among equals the
-    one with the lowest mean stopping loss, then the first. Of its runs the best in the same sense is the model: nothing
+    and dropout masks. The alpha with the best stopping accuracy, on average over its runs, is chosen, or with a `scoring`
+    the alpha with the best value of it; among equals the one with the lowest mean stopping loss, then the first. Of its
+    runs the best in the same sense is the model: nothing
     is trained again. With ``n_runs=1`` it is what ``APPNPClassifier(graph, alpha=alpha_, ...)`` with the same
     ``random_state`` learns: bit for bit on the numba backend with one hidden layer, and on the CPU with a `predictor`;
     otherwise (several hidden layers, the reference backend, a GPU) within rounding.
@@ -127,7 +134,7 @@ class APPNPClassifierCV(TrainedClassifier):
     alphas_
         Those it was chosen from, shape (a,).
     scores_, losses_
-        Stopping accuracy and loss of every run at its kept epoch, shape (a, n_runs).
+        Stopping accuracy, or value of the `scoring`, and stopping loss of every run at its kept epoch, shape (a, n_runs).
     best_index_, best_run_
         Row and column of the run that became the model. These and the three above are not saved with a model.
     others
@@ -168,6 +175,9 @@ class APPNPClassifierCV(TrainedClassifier):
     max_epochs: int = settings.MAX_EPOCHS.field()
     criterion: str = settings.CRITERION.field()
     class_weight: str | Mapping[Any, float] | None = settings.CLASS_WEIGHT.field()
+    scoring: str | None = settings.SCORING.field()
+    positive: Any = settings.POSITIVE.field()
+    threshold: str | float | None = settings.THRESHOLD.field()
     scaling: str = settings.SCALING.field()
     stopping: float | None = settings.OPTIONAL_STOPPING.field()
     random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
@@ -186,7 +196,8 @@ class APPNPClassifierCV(TrainedClassifier):
         weights = None if data.weights is None else data.weights.nodes
         how: dict[str, Any] = {"seeds": seeds, "labels": data.values, "weights": weights}
         trained = train_alphas(model, data.graph, data.split, options, alphas=alphas, **how)
-        scores = np.stack([one.stopping_accuracy for one in trained])
+        scored = values["scoring"] is not None
+        scores = np.stack([one.stopping_score if scored else one.stopping_accuracy for one in trained])
         losses = np.stack([one.stopping_loss for one in trained])
         index = best_of(scores.mean(axis=1), losses.mean(axis=1))
         run = best_of(scores[index], losses[index])
@@ -202,7 +213,7 @@ class APPNPClassifierCV(TrainedClassifier):
 
     @property
     def scores_(self) -> NDArray[np.float64]:
-        """Stopping accuracy of every run at its kept epoch."""
+        """Stopping accuracy, or value of the `scoring`, of every run at its kept epoch."""
         return choice_of(self).scores
 
     @property
@@ -261,6 +272,9 @@ class PPNPClassifier(TrainedClassifier):
     max_epochs: int = settings.MAX_EPOCHS.field()
     criterion: str = settings.CRITERION.field()
     class_weight: str | Mapping[Any, float] | None = settings.CLASS_WEIGHT.field()
+    scoring: str | None = settings.SCORING.field()
+    positive: Any = settings.POSITIVE.field()
+    threshold: str | float | None = settings.THRESHOLD.field()
     scaling: str = settings.SCALING.field()
     stopping: float | None = settings.OPTIONAL_STOPPING.field()
     random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
@@ -310,6 +324,9 @@ class SolvedPPNPClassifier(TrainedClassifier):
     max_epochs: int = settings.MAX_EPOCHS.field()
     criterion: str = settings.CRITERION.field()
     class_weight: str | Mapping[Any, float] | None = settings.CLASS_WEIGHT.field()
+    scoring: str | None = settings.SCORING.field()
+    positive: Any = settings.POSITIVE.field()
+    threshold: str | float | None = settings.THRESHOLD.field()
     scaling: str = settings.SCALING.field()
     stopping: float | None = settings.OPTIONAL_STOPPING.field()
     random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
@@ -361,6 +378,9 @@ class MLPNodeClassifier(TrainedClassifier):
     max_epochs: int = settings.MAX_EPOCHS.field()
     criterion: str = settings.CRITERION.field()
     class_weight: str | Mapping[Any, float] | None = settings.CLASS_WEIGHT.field()
+    scoring: str | None = settings.SCORING.field()
+    positive: Any = settings.POSITIVE.field()
+    threshold: str | float | None = settings.THRESHOLD.field()
     scaling: str = settings.SCALING.field()
     stopping: float | None = settings.OPTIONAL_STOPPING.field()
     random_state: int | np.random.RandomState | None = RANDOM_STATE.field()

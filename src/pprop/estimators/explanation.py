@@ -39,7 +39,7 @@ class Explanation(Attribution):
         What is explained: ``"logit"``, or ``"probability"`` of a `PropagatedClassifier` that spreads probabilities
         (before they are divided by their sum, where that is not one).
     classes, value, prediction
-        The classes, the node's logits, both of shape (c,), and the class of the largest.
+        The classes, the node's logits, both of shape (c,), and the class of the largest, or the one that a threshold `decided`.
     nodes, names, weights
         Positions of the contributors in the order of their shares, shape (k,); their ids; the entries of the
         propagation matrix that their predictions are multiplied with, shape (k,).
@@ -77,11 +77,12 @@ class Explanation(Attribution):
     names: list[Any]
     labels: list[Any]
     mode: str
+    decided: Any = None
 
     @property
     def prediction(self) -> Any:
-        """The class of the largest logit."""
-        return self.classes[int(self.value.argmax())].item()
+        """The class of the largest logit, or the one that a threshold decided."""
+        return self.classes[int(self.value.argmax())].item() if self.decided is None else self.decided
 
     @property
     def other_nodes(self) -> str:
@@ -335,4 +336,5 @@ def _named(fitted: Fitted, quantity: str, mode: str, taken: Attribution) -> Expl
         names=taken.nodes.tolist() if ids is None else ids[taken.nodes].tolist(),
         labels=labels,
         mode=mode,
+        decided=None if fitted.threshold is None else fitted.predictions(np.array([taken.node])).item(),
     )

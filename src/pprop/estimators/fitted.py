@@ -35,6 +35,7 @@ from pprop.models.model import PropagationSettings
 from pprop.models.module import make_module, module_state
 from pprop.models.propagated_ones import Propagates, propagated_ones
 from pprop.propagation import PowerIteration, PPROperator, Solution, Solver
+from pprop.scoring import Scoring, Threshold
 from pprop.training import History, Trained
 
 
@@ -212,6 +213,8 @@ class TrainingRecord:
     compile_seconds
         How many of the seconds kernels were compiled, which happens once on a machine; 0 where that is not known, as on
         a GPU or in models saved before it was noted.
+    stopping_score
+        The value of the scoring on the stopping nodes, at the kept epoch; None where early stopping watched none.
 
     Examples
     --------
@@ -231,6 +234,7 @@ class TrainingRecord:
     train_nodes: int
     stopping_nodes: int
     compile_seconds: float = 0.0
+    stopping_score: float | None = None
 
     @property
     def ms_per_epoch(self) -> float:
@@ -240,6 +244,7 @@ class TrainingRecord:
     @classmethod
     def of(cls, trained: Trained, run: int = 0) -> Self:
         """Return the record of one run of a training."""
+        score = float(trained.stopping_score[run])
         return cls(
             epochs=int(trained.epochs[run]),
             best_epoch=int(trained.best_epoch[run]),
@@ -252,6 +257,7 @@ class TrainingRecord:
             train_nodes=len(trained.splits[run].train),
             stopping_nodes=len(trained.splits[run].stopping),
             compile_seconds=trained.compile_seconds,
+            stopping_score=None if math.isnan(score) else score,
         )
 
 
@@ -434,6 +440,10 @@ class Fitted:
         model = self.model.member if isinstance(self.model, Ensemble) else self.model
         return model.propagation if isinstance(model, Model) else model
 
+    def predictions(self, nodes: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the classes of nodes, shape (m,): those of the largest output, or those that the threshold decides."""
+        return self.target.predictions(self.outputs[nodes] if self.threshold is None else self.comparable(nodes))
+
     def comparable(self, nodes: NDArray[np.int64]) -> NDArray[Any]:
         """Return the outputs of nodes on a scale that is the same for all nodes, shape (m, columns).
 
@@ -454,6 +464,16 @@ class Fitted:
         if self not in _ones:
             _ones[self] = propagated_ones(self.graph, cast("Propagates", how))
         return _ones[self]
+
+    @property
+    def scoring(self) -> Scoring | None:
+        """What the predictions are judged by; None: accuracy."""
+        return self.target.scoring
+
+    @property
+    def threshold(self) -> Threshold | None:
+        """From which probability on a node is predicted as the positive class; None: there is none."""
+        return self.target.threshold
 
     @property
     def errors(self) -> KnownErrors | None:

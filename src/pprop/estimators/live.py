@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -122,7 +124,18 @@ def live_of(
         assert made_by is not None  # a server has none, since none can be saved
         return _of_spread(fitted, fitted.model, made_by, tol, history)
     parts = Decomposed.of(fitted, "live")
-    return _of_parts(parts, fitted.graph, fitted.outputs, tol, history, fitted.target.names)
+    choose = None if fitted.threshold is None else partial(_choose, fitted)
+    return _of_parts(parts, fitted.graph, fitted.outputs, tol, history, fitted.target.names, choose)
+
+
+def _choose(fitted: Fitted, probabilities: NDArray[Any]) -> NDArray[np.int64]:
+    """Return what the threshold decides, where the probabilities are those that it was chosen on."""
+    if fitted.normalization not in (None, "row"):
+        raise InputError(
+            "predict of a live graph cannot use the threshold of this model: it belongs to probabilities without the factor of "
+            "the degree, which a live graph does not compute. Train with normalization='row', or use predict_proba."
+        )
+    return fitted.target.choose(probabilities)
 
 
 def _of_run(trained: Trained, tol: float, history: int) -> LiveGraph:
@@ -136,7 +149,13 @@ def _of_run(trained: Trained, tol: float, history: int) -> LiveGraph:
 
 
 def _of_parts(
-    parts: Decomposed, graph: Graph, logits: NDArray[Any], tol: float, history: int, classes: NDArray[Any] | None
+    parts: Decomposed,
+    graph: Graph,
+    logits: NDArray[Any],
+    tol: float,
+    history: int,
+    classes: NDArray[Any] | None,
+    choose: Callable[[NDArray[Any]], NDArray[np.int64]] | None = None,
 ) -> LiveGraph:
     how, solver = parts.description.propagation, parts.solver
     if how is None or solver is None:
@@ -158,6 +177,7 @@ def _of_parts(
         network=network,
         classes=classes,
         history=history,
+        choose=choose,
     )
     changing.difference = _difference(solver, changing.logits(), logits)
     return changing

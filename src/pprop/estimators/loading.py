@@ -52,13 +52,25 @@ from pprop.estimators.targets import Classes
 from pprop.graph import Graph, Scaling
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.files import LARGEST_JSON, path_of, read_file
-from pprop.settings import ALPHA, BLOCK_NODES, FIRST_LAYER, MIXED_PRECISION, NORMALIZATION, settings_of
+from pprop.settings import (
+    ALPHA,
+    BLOCK_NODES,
+    FIRST_LAYER,
+    MIXED_PRECISION,
+    NORMALIZATION,
+    POSITIVE,
+    SCORING,
+    THRESHOLD,
+    settings_of,
+)
 from pprop.training import History
 
 FUNCTION = "load"
 # Settings that a manifest of format version 2 may lack: with these values such a model predicts what it did.
 _NEW = (MIXED_PRECISION, BLOCK_NODES, FIRST_LAYER, NEIGHBOURS)
 LATER: Mapping[str, Any] = {setting.name: setting.default for setting in _NEW}
+# The same of any version.
+_NEWER: Mapping[str, Any] = {setting.name: setting.default for setting in (SCORING, POSITIVE, THRESHOLD)}
 # Nodes, the positions of their labels among the classes, which of the nodes were used for early stopping, and test nodes.
 Known = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None, NDArray[np.int64]]
 
@@ -176,7 +188,7 @@ def load(
         kind=type(estimator),
         settings=estimator._settings(),  # pyright: ignore[reportPrivateUsage]
         graph=used,
-        target=Classes(manifest.classes),
+        target=Classes(manifest.classes, manifest.scoring, manifest.threshold),
         model=model,
         alpha=manifest.alpha,
         outputs=np.empty(0),
@@ -251,6 +263,8 @@ def _read_weights(folder: Path, manifest: Manifest) -> tuple[Weights, History, K
     curves: dict[str, NDArray[Any]] = {}
     for field in fields(History):
         curve = tensors.pop(HISTORY_PREFIX + field.name, None)
+        if curve is None and field.name == "stopping_score":  # models of before have none
+            curve = np.full(manifest.record.epochs, np.nan)
         if curve is None or curve.dtype != float or curve.shape != (manifest.record.epochs,):
             raise damaged(folder, f"{WEIGHTS} lacks the curve {field.name!r} of {manifest.record.epochs} epochs")
         curves[field.name] = curve
@@ -369,9 +383,8 @@ def _unfitted(folder: Path, manifest: Manifest, graph: Graph, predictor: ModuleO
     if kind is None:
         raise damaged(folder, f"there is no model class {manifest.model!r}")
     names = {field.name for field in fields(cast("Any", kind))}
-    given = manifest.settings
-    if manifest.version == 2:
-        given = {name: value for name, value in LATER.items() if name in names} | given
+    may_lack = {**_NEWER, **(LATER if manifest.version == 2 else {})}
+    given = {name: value for name, value in may_lack.items() if name in names} | manifest.settings
     wrong = sorted((names - {"graph", "predictor"}) ^ set(given))
     if wrong:
         raise damaged(folder, f"the setting {wrong[0]!r} is missing or unknown")

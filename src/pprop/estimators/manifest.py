@@ -16,7 +16,7 @@ from typing import Any, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
-from pprop._errors import FormatError
+from pprop._errors import FormatError, InputError
 from pprop._validate import describe
 from pprop._version import __version__
 from pprop.estimators.features import FILE as FEATURES
@@ -25,6 +25,8 @@ from pprop.estimators.fitted import MOST_MEMBERS, Fitted, TrainingRecord
 from pprop.estimators.source import GraphSource
 from pprop.graph.files import read_json
 from pprop.models import FeatureNetwork, Model
+from pprop.scoring import Scoring, Threshold, positive_class
+from pprop.settings import SCORING
 
 FORMAT = "pprop-model"
 VERSION = 3  # since version 3 with a digest of the features' file
@@ -83,6 +85,10 @@ def build_manifest(
             "scaling": None if fitted.scaling is None else fitted.scaling.kind,
         },
         "training": {name: _plain(value) for name, value in asdict(fitted.record).items()},
+        "scoring": None
+        if fitted.scoring is None
+        else {"name": fitted.scoring.name, "positive": fitted.scoring.positive},
+        "threshold": None if fitted.threshold is None else fitted.threshold.record(),
         "accuracy": tested[0],
         "test_nodes": tested[1],
         "versions": {"pprop": __version__, "python": platform.python_version()}
@@ -156,6 +162,8 @@ class Manifest:
     scaled: bool
     scaling: str | None
     record: TrainingRecord
+    scoring: Scoring | None  # None also where the file does not say it
+    threshold: Threshold | None
     accuracy: float | None
     test_nodes: int | None
     sha256: str
@@ -207,13 +215,18 @@ def read_manifest(folder: Path) -> Manifest:
     if not all(type(digest) is str for digest in members) or len(members) > MOST_MEMBERS:
         raise wrong("members", None, members)
     types: dict[str, tuple[type | None, ...]] = {"int": (int,), "str": (str,), "float": (float, None)}
+    types["float | None"] = types["float"]
     noted: dict[str, Any] = typed("training", None, dict)
     found = {
         field.name: typed("training", field.name, *types[str(field.type)])
         for field in fields(TrainingRecord)
-        if field.name in noted or field.default is MISSING or content["format_version"] >= 3  # version 2 may lack some
+        # version 2 may lack those with a default, and the score came later
+        if field.name in noted
+        or field.default is MISSING
+        or (content["format_version"] >= 3 and field.name != "stopping_score")
     }
     record: dict[str, Any] = {name: math.nan if value is None else value for name, value in found.items()}
+    record["stopping_score"] = found.get("stopping_score")
     return Manifest(
         version=content["format_version"],
         model=typed("model", "class", str),
@@ -229,12 +242,47 @@ def read_manifest(folder: Path) -> Manifest:
         scaled=typed("graph", "scaled", bool),
         scaling=typed("graph", "scaling", str, None),
         record=TrainingRecord(**record),
+        scoring=_scoring(folder, content.get("scoring"), classes),
+        threshold=_threshold(folder, content.get("threshold"), classes),
         accuracy=accuracy,
         test_nodes=test_nodes,
         sha256=typed("weights", "sha256", str),
         features_sha256=typed("features", "sha256", str) if described else None,
         members=tuple(members),
     )
+
+
+def _scoring(folder: Path, described: Any, classes: NDArray[Any]) -> Scoring | None:
+    """Return the scoring that a manifest describes."""
+    if described is None:
+        return None
+    try:
+        name, positive = SCORING.check(described["name"], "load"), described["positive"]
+        if positive is not None:
+            positive = positive_class(classes, np.ones(len(classes), dtype=np.int64), positive, function="load")
+    except (InputError, KeyError, TypeError) as error:
+        raise damaged(folder, f"{MANIFEST} has {describe(described)} as 'scoring'") from error
+    return Scoring(name, classes, positive)
+
+
+def _threshold(folder: Path, described: Any, classes: NDArray[Any]) -> Threshold | None:
+    """Return the threshold that a manifest describes."""
+    if described is None:
+        return None
+    try:
+        found = Threshold.from_record(described)
+        counts = found.nodes, found.positives, found.taken, found.hits
+        sound = (
+            found.positive in classes.tolist() and type(found.probability) is float and math.isfinite(found.probability)
+        )
+        numbers_of_rule = {"f1": 0, "precision": 1, "recall": 1, "cost": 2, "probability": 1}.get(found.rule.kind)
+        sound = sound and len(found.rule.values) == numbers_of_rule
+        sound = sound and all(type(value) is float and math.isfinite(value) for value in found.rule.values)
+        if not sound or not all(type(count) is int and count >= 0 for count in counts):
+            raise ValueError
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(folder, f"{MANIFEST} has {describe(described)} as 'threshold'") from error
+    return found
 
 
 _SHOWN_CLASSES = 20
@@ -257,6 +305,9 @@ def model_card(manifest: Mapping[str, Any]) -> str:
         "seed": training["seed"],
         "weights": f"{model['parameters']:,}",
     }
+    if manifest["scoring"] is not None and training["stopping_score"] is not None:
+        rows[f"{manifest['scoring']['name']} on validation nodes"] = f"{training['stopping_score']:.3f}"
+    decision = "" if manifest["threshold"] is None else f"\n{Threshold.from_record(manifest['threshold']).sentence()}\n"
     settings = "\n".join(f"| {key} | {_code(value)} |" for key, value in manifest["settings"].items())
     figures = "\n".join(f"| {key} | {value} |" for key, value in rows.items())
     teleport = "" if model["alpha"] is None else f" The teleport probability used is alpha = {model['alpha']:g}."
@@ -266,7 +317,7 @@ def model_card(manifest: Mapping[str, Any]) -> str:
 
 Assigns each node of {name} ({graph["nodes"]:,} nodes, {graph["edges"]:,} edges) to one of {len(classes)} classes:
 {shown}{more}.{teleport}
-
+{decision}
 Written by pprop {manifest["versions"]["pprop"]}. Use it with
 
     import pprop

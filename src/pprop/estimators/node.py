@@ -29,6 +29,7 @@ from pprop.estimators.fitted import (
     check_same_graph,
     there,
 )
+from pprop.estimators.judgement import Judgement
 from pprop.estimators.reading import (
     FitData,
     Given,
@@ -46,6 +47,7 @@ from pprop.graph import Graph, Scaling
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.labels import MISSING_LABELS
 from pprop.models import Architecture, Model
+from pprop.scoring import Threshold
 from pprop.settings import ALPHA, MAX_EPOCHS, OPTIONAL_STOPPING, UNBIASED, check_fields
 from pprop.training import History, Stopping, Trained, train
 from pprop.training.train import TrainOptions
@@ -73,8 +75,7 @@ class NodeEstimator(BaseEstimator, ABC):
         ids
             In place of X: ids, integers or text.
         """
-        outputs = self._outputs(X, "predict", ids)
-        return self.fitted_.target.predictions(outputs)
+        return self.fitted_.predictions(self._positions(X, "predict", ids))
 
     def _check_graph(self) -> Graph:
         if not isinstance(self.graph, Graph):
@@ -89,10 +90,6 @@ class NodeEstimator(BaseEstimator, ABC):
         if "normalization" in values and values["normalization"] is None:
             values["normalization"] = recommended_normalization(self.graph)
         return values
-
-    def _outputs(self, X: object, function: str, ids: object = None) -> NDArray[Any]:
-        nodes = self._positions(X, function, ids)
-        return self.fitted_.outputs[nodes]
 
     def _positions(self, X: object, function: str, ids: object = None) -> NDArray[np.int64]:
         """Return the positions of nodes in the graph of the fit."""
@@ -158,7 +155,7 @@ class ClassPredictor(ClassifierMixin, NodeEstimator):
         *,
         ids: ArrayLike | None = None,
     ) -> float:
-        """Return the accuracy on nodes: the share of known labels that are predicted.
+        """Return the value of the classifier's `scoring` on nodes; without one the accuracy.
 
         Parameters
         ----------
@@ -179,7 +176,9 @@ class ClassPredictor(ClassifierMixin, NodeEstimator):
         check_some(given, "score")
         check_same_kind(given.labels, names, "y", "score")
         weights = check_sample_weight(sample_weight, given, "score")
-        return fitted.target.score(given.labels, fitted.outputs[given.nodes], weights)
+        plain = fitted.scoring is None and fitted.threshold is None
+        outputs = fitted.outputs[given.nodes] if plain else fitted.comparable(given.nodes)
+        return fitted.target.score(given.labels, outputs, weights)
 
     def decision_function(self, X: ArrayLike | None = None, *, ids: ArrayLike | None = None) -> NDArray[Any]:
         """Return the logits of nodes, shape (m, c), as in ``logits_``; with two classes a score to rank nodes by, shape (m,).
@@ -317,16 +316,17 @@ class NodeClassifier(ClassPredictor):
             values["patience"] = None
         seed = seed_of(getattr(self, "random_state", None), type(self).__name__)
         data = FitData.of(given, scaled, seed, values.get("class_weight"))
-        learned = learn(model, data, values)
+        judged = Judgement.of(data, values, type(self).__name__)
+        learned = learn(model, data, values | {"scoring": judged.scoring})
         if learned.alpha is not None:  # selected during fit
             values["alpha"] = learned.alpha
             model = self._model(values)
         known_nodes = np.flatnonzero(data.values >= 0)
-        return Fitted(
+        fitted = Fitted(
             kind=type(self),
             settings=self._settings(),
             graph=graph,
-            target=data.target,
+            target=replace(data.target, scoring=judged.scoring),
             model=model,
             alpha=values.get("alpha"),
             outputs=learned.outputs,
@@ -340,6 +340,7 @@ class NodeClassifier(ClassPredictor):
             history=learned.history,
             choice=learned.choice,
         )
+        return judged.decided(fitted)
 
     @property
     def recipe_(self) -> Recipe | None:
@@ -462,6 +463,11 @@ class NodeClassifier(ClassPredictor):
         return self.record_.epochs
 
     @property
+    def threshold_(self) -> Threshold | None:
+        """From which probability on a node is predicted as the positive class; None: every node gets its most probable class."""
+        return self.fitted_.threshold
+
+    @property
     def train_nodes_(self) -> NDArray[np.int64]:
         """The nodes that trained."""
         return there(self.fitted_.split, "train_nodes_", self).train
@@ -533,11 +539,17 @@ def uses_bias(value: bool | str, graph: Graph) -> bool:
 
 
 def train_options(values: dict[str, Any]) -> TrainOptions:
-    """Return how to train, from the settings of a classifier."""
+    """Return how to train, from the settings of a classifier; `scoring` is a `Scoring` by then."""
     rule = Stopping(values["patience"], values["max_epochs"], values["criterion"])
     level = values["verbose"]
     return TrainOptions(
-        rule, values["learning_rate"], values["backend"], values["device"], progress=level >= 1, verbose=level >= 2
+        rule,
+        values["learning_rate"],
+        values["backend"],
+        values["device"],
+        progress=level >= 1,
+        verbose=level >= 2,
+        scoring=values.get("scoring"),
     )
 
 

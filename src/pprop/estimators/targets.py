@@ -16,6 +16,7 @@ from sklearn.utils.validation import column_or_1d
 
 from pprop._validate import check_array, check_texts, describe, reject, warn
 from pprop.graph.labels import MISSING_LABELS
+from pprop.scoring import Outcome, Scoring, Threshold
 
 # Labels as `fit` and `score` take them: a list may hold None.
 LabelsLike = ArrayLike | Sequence[Any]
@@ -65,12 +66,16 @@ class Target(ABC):
 @final
 @dataclass(frozen=True, eq=False)
 class Classes(Target):
-    """One of several classes: outputs are logits, the largest wins, and the score is the accuracy.
+    """One of several classes: outputs are logits. The largest wins and the score is the accuracy, unless it is said otherwise.
 
     Attributes
     ----------
     names
         Sorted: integers, text or truth values, shape (c,).
+    scoring
+        What the score is; None: the accuracy.
+    threshold
+        From which probability on a node is predicted as the positive class; None: every node gets its most probable class.
 
     Examples
     --------
@@ -82,6 +87,8 @@ class Classes(Target):
     """
 
     names: NDArray[Any]
+    scoring: Scoring | None = None
+    threshold: Threshold | None = None
 
     loss = "cross_entropy"
 
@@ -113,8 +120,32 @@ class Classes(Target):
         return hold_out(nodes, values, fraction, seed)
 
     def predictions(self, outputs: NDArray[Any]) -> NDArray[Any]:
-        """Return the class of the largest logit of each node."""
-        return self.names[outputs.argmax(axis=1)]
+        """Return the class of the largest logit of each node, or the one that the threshold chooses."""
+        if self.threshold is None:
+            return self.names[outputs.argmax(axis=1)]
+        return self.names[self.choose(self.probabilities(outputs))]
+
+    def choose(self, probabilities: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the positions of the classes that are predicted from probabilities, shape (m, c).
+
+        With a threshold, a node whose probability of the positive class reaches it is of this class, and another node is
+        of the most probable of the other classes.
+
+        >>> from pprop.scoring import ThresholdRule
+        >>> half = Threshold("b", 0.3, ThresholdRule("f1"), 40, 10, 12, 9)
+        >>> Classes(np.array(["a", "b", "c"]), threshold=half).choose(np.array([[0.5, 0.3, 0.2], [0.2, 0.29, 0.51]]))
+        array([1, 2])
+        """
+        if self.threshold is None:
+            return probabilities.argmax(axis=1)
+        positive = self.positions([self.threshold.positive])[0]
+        others = probabilities.copy()
+        others[:, positive] = -np.inf
+        return np.where(self.threshold.takes(probabilities[:, positive]), positive, others.argmax(axis=1))
+
+    def positions(self, names: Sequence[Any]) -> list[int]:
+        """Return the positions of some classes."""
+        return [int(np.flatnonzero(self.names == name)[0]) for name in names]
 
     def probabilities(self, outputs: NDArray[Any]) -> NDArray[Any]:
         """Return the softmax of the logits of each node."""
@@ -125,8 +156,18 @@ class Classes(Target):
         return outputs[:, 1] - outputs[:, 0] if self.columns == 2 else outputs
 
     def score(self, labels: NDArray[Any], outputs: NDArray[Any], weights: NDArray[np.float64] | None = None) -> float:
-        """Return the accuracy: the share of labels that are predicted."""
-        return float(accuracy_score(labels, self.predictions(outputs), sample_weight=weights))
+        """Return the accuracy, the share of labels that are predicted, or the value of the scoring."""
+        if self.scoring is None:
+            return float(accuracy_score(labels, self.predictions(outputs), sample_weight=weights))
+        strange = labels[~np.isin(labels, self.names)]
+        if len(strange):
+            reject(
+                "y", "score", f"labels among the classes, as {self.scoring.words} needs", describe(strange[0].item())
+            )
+        truth, probabilities = self.encode(labels), self.probabilities(outputs)
+        self.scoring.check(truth, "nodes")
+        outcome = Outcome(truth, probabilities, self.choose(probabilities))
+        return self.scoring.judge(outcome, weights).value
 
 
 def hold_out(

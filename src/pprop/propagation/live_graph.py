@@ -59,6 +59,8 @@ class LiveGraph:
         Number of edits that can be undone.
     response
         What H and Z are: "logits", or "probabilities", which are then divided by their sum and go through no softmax.
+    choose
+        Predicts positions of classes from probabilities (m, c); None: the most probable.
 
     Attributes
     ----------
@@ -93,6 +95,7 @@ class LiveGraph:
         classes: NDArray[Any] | None = None,
         history: int = 1000,
         response: str = "logits",
+        choose: Callable[[Values], NDArray[np.int64]] | None = None,
     ) -> None:
         from pprop.propagation.live_system import LiveSystem  # compiled, which is loaded here only
 
@@ -105,7 +108,7 @@ class LiveGraph:
         given = in_node_order(H, NodeNames.of(graph), "H", "live")
         predictions = live_record.check_predictions(given, "H", graph.n_nodes, None, "live", response)
         most = check_int(history, "history", "live", low=0)
-        self._network, self._classes = network, classes
+        self._network, self._classes, self._choose = network, classes, choose
         self._record, self._graph = LiveRecord(graph), graph
         self._system = LiveSystem(graph, predictions, self.alpha, self.tol, normalization, self_loops)
         self._history, self._changes = LiveHistory(self._system, self._record, most), 0
@@ -158,7 +161,10 @@ class LiveGraph:
 
     def predict(self, nodes: ArrayLike | None = None) -> NDArray[Any]:
         """Return the classes of nodes, shape (m,); column numbers where classes have no names."""
-        best = self._system.values(self._positions(nodes, "predict")).argmax(axis=1)
+        if self._choose is None:
+            best = self._system.values(self._positions(nodes, "predict")).argmax(axis=1)
+        else:
+            best = self._choose(self.predict_proba(nodes))
         return best if self._classes is None else self._classes[best]
 
     def error_bound(self, nodes: ArrayLike | None = None) -> Values:

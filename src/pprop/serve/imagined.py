@@ -41,7 +41,7 @@ def what_if(
     if view.spread is None:
         raise unusable(view.refusal or "This model spreads nothing over the graph.")
     graph = changed_graph(view, remove, add)
-    spread = Spread(graph, view.spread.H, view.spread.how)
+    spread = Spread(graph, view.spread.H, view.spread.how, choose=view.choose)
     after = spread.solved(alpha, steps)
     other = replace(view, graph=graph, spread=spread, default=after)
     vars(other).update(
@@ -131,7 +131,7 @@ def predict_new(
         more = sparse.csr_array((np.resize(weights, len(rows)), (rows, columns)), shape=(n + 1, n + 1))
         graph = Graph.from_scipy(sparse.csr_array(grown + more), view.graph.directed)
         probabilities = Spread(graph, np.concatenate([view.spread.H, alone]), view.spread.how).probabilities_of(n)
-    best = int(probabilities.argmax())
+    best = int(probabilities.argmax() if view.choose is None else view.choose(probabilities[None])[0])
     return {
         "prediction": {
             "predicted": view.classes[best],

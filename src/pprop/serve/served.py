@@ -101,6 +101,7 @@ class Served:
     ) -> View:
         """Return the view of a graph; `logits` are those of the model where the graph is its own."""
         spread, refusal, alone, network = None, self.refusal, None, None
+        choose = None if self.fitted.threshold is None else self.fitted.target.choose
         if self.parts is not None:
             alone = self.parts.alone(graph).astype(np.float64)
             network = network_of(alone)
@@ -109,10 +110,14 @@ class Served:
                 refusal = "This model is the network alone: nothing is spread over the graph."
                 size = graph.n_nodes
                 default = SpreadResult.of(
-                    alone if logits is None else logits, None, None, lambda node: np.eye(1, size, node)[0]
+                    alone if logits is None else logits,
+                    None,
+                    None,
+                    lambda node: np.eye(1, size, node)[0],
+                    choose=choose,
                 )
             else:
-                spread = Spread(graph, alone, how, logits)
+                spread = Spread(graph, alone, how, logits, choose)
                 default = spread.default
         else:
             assert logits is not None  # such a model is not live
@@ -124,7 +129,7 @@ class Served:
             except InputError:
                 pass
             logits = self.fitted.comparable(np.arange(graph.n_nodes))
-            default = SpreadResult.of(logits, self.fitted.alpha, None, row)
+            default = SpreadResult.of(logits, self.fitted.alpha, None, row, choose=choose)
         return View(
             graph=graph,
             classes=self.classes,
@@ -139,6 +144,7 @@ class Served:
             training=training,
             validation=validation,
             sequence=sequence,
+            choose=choose,
         )
 
     def card(self, *, live: bool = False) -> dict[str, Any]:

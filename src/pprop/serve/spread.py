@@ -24,6 +24,9 @@ from pprop.propagation.attribution import Attributor
 
 Values = NDArray[np.float64]
 
+# The positions of classes that are predicted from probabilities (n, c), where a threshold decides.
+Choose = Callable[[NDArray[Any]], NDArray[np.int64]]
+
 LEAST_EXACT_ALPHA = 1e-3  # below, the fixed point takes thousands of products
 _KEPT = 1 << 26  # bytes of blocks T^k H that are kept
 _NOTHING = 1e-20  # of what started, what is left after so many steps that it changes no digit
@@ -42,7 +45,7 @@ class SpreadResult:
     probabilities
         Shape (n, c).
     predicted, confidence
-        The class of the largest, and that probability, both of shape (n,).
+        The class of the largest, or the one that a threshold chooses, and its probability, both of shape (n,).
     row
         Gives the row of the propagation matrix that belongs to a node, shape (n,); None where there is no such matrix.
     """
@@ -62,10 +65,11 @@ class SpreadResult:
         steps: int | None,
         row: Callable[[int], Values] | None,
         ones: Values | None = None,
+        choose: Choose | None = None,
     ) -> SpreadResult:
         """Return the predictions that logits are, shape (n, c); `ones` are propagated as they were, shape (n,)."""
         probabilities = softmax(logits if ones is None else logits / ones[:, None])
-        predicted = np.asarray(logits).argmax(axis=1)
+        predicted = np.asarray(logits).argmax(axis=1) if choose is None else choose(probabilities)
         return cls(alpha, steps, probabilities, predicted, probabilities[np.arange(len(predicted)), predicted], row)
 
     def sure(self, least: float, below: float) -> NDArray[np.bool_]:
@@ -106,6 +110,8 @@ class Spread:
         Of the model: alpha, solver, normalisation.
     logits
         Those of the model itself, shape (n, c), where the graph is its own: they are then its predictions, bit for bit.
+    choose
+        Predicts classes in place of the largest logit.
 
     Examples
     --------
@@ -117,9 +123,14 @@ class Spread:
     """
 
     def __init__(
-        self, graph: Graph, H: NDArray[Any], how: PropagationSettings, logits: NDArray[Any] | None = None
+        self,
+        graph: Graph,
+        H: NDArray[Any],
+        how: PropagationSettings,
+        logits: NDArray[Any] | None = None,
+        choose: Choose | None = None,
     ) -> None:
-        self.graph, self.how = graph, how
+        self.graph, self.how, self._choose = graph, how, choose
         self.H: Values = np.ascontiguousarray(H, dtype=np.float64)
         self._logits = logits
         self._operator = PPROperator(graph, how.alpha, how.normalization, how.self_loops)
@@ -159,11 +170,11 @@ class Spread:
             ones = propagated_ones(self.graph, replace(self.how, alpha=alpha))
             logits = self._logits if own else attributor.value
             assert logits is not None
-            return SpreadResult.of(logits, alpha, None, attributor.row, ones)
+            return SpreadResult.of(logits, alpha, None, attributor.row, ones, self._choose)
         logits = self._logits if own else self.by_steps(alpha, steps)
         assert logits is not None
         ones = propagated_ones(self.graph, replace(self.how, alpha=alpha, solver=PowerIteration(steps)))
-        return SpreadResult.of(logits, alpha, steps, lambda node: self._row(node, alpha, steps), ones)
+        return SpreadResult.of(logits, alpha, steps, lambda node: self._row(node, alpha, steps), ones, self._choose)
 
     def by_steps(self, alpha: float, steps: int) -> Values:
         """Return the logits after K power steps, shape (n, c), from the blocks T^k H."""

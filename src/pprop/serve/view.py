@@ -13,7 +13,7 @@ from scipy import sparse
 
 from pprop.graph import Graph
 from pprop.serve.faults import Fault, unusable
-from pprop.serve.spread import Spread, SpreadResult, Values, softmax
+from pprop.serve.spread import Choose, Spread, SpreadResult, Values, softmax
 
 Nodes = NDArray[np.int64]
 
@@ -67,6 +67,7 @@ class View:
     training: NDArray[np.bool_]
     validation: NDArray[np.bool_]
     sequence: int = 0
+    choose: Choose | None = None
 
     @property
     def n(self) -> int:
@@ -137,7 +138,9 @@ class View:
     @cached_property
     def alone(self) -> Nodes | None:
         """The class that the network alone predicts for each node, shape (n,)."""
-        return None if self.network is None else self.network.argmax(axis=1)
+        if self.network is None:
+            return None
+        return self.network.argmax(axis=1) if self.choose is None else self.choose(self.network)
 
     def prepared(self) -> View:
         """Compute what requests will need, so that none of them waits for it."""

@@ -14,6 +14,7 @@ import numpy as np
 from pprop._validate import describe, reject
 from pprop.estimators.fitted import Fitted
 from pprop.estimators.loading import load, saved_recipe
+from pprop.estimators.targets import Classes
 from pprop.graph import Graph
 from pprop.graph.files import path_of
 from pprop.models import FeatureNetwork, Model
@@ -110,7 +111,7 @@ def predict(
         progress=progress,
         say=say,
     )
-    return _classified(spread, names, classes, id_column, kind)
+    return _classified(spread, names, classes, known.target, id_column, kind)
 
 
 def _first(folder: Path, table: DataFrame) -> Fitted:
@@ -168,7 +169,9 @@ class NetworkRows:
             yield pa.RecordBatch.from_arrays([batch.column(0), *values], names=names)
 
 
-def _classified(spread: DataFrame, names: list[str], classes: list[str], id_column: str, kind: str) -> DataFrame:
+def _classified(
+    spread: DataFrame, names: list[str], classes: list[str], target: Classes, id_column: str, kind: str
+) -> DataFrame:
     """Return class, confidence and probabilities of logits; the last of `names` may be the ones that divide them."""
 
     def classify(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
@@ -183,8 +186,9 @@ def _classified(spread: DataFrame, names: list[str], classes: list[str], id_colu
                 logits = logits[:, :-1] / np.where(ones > 0, ones, 1.0)
             shares = np.exp(logits - logits.max(axis=1, keepdims=True))
             shares /= shares.sum(axis=1, keepdims=True)
-            best = logits.argmax(axis=1)
-            columns = [batch.column(0), pa.array(np.array(classes)[best].tolist()), pa.array(shares.max(axis=1))]
+            best = logits.argmax(axis=1) if target.threshold is None else target.choose(shares)
+            confidence = shares[np.arange(len(best)), best]
+            columns = [batch.column(0), pa.array(np.array(classes)[best].tolist()), pa.array(confidence)]
             columns += [pa.array(np.ascontiguousarray(shares[:, k])) for k in range(len(classes))]
             named = [id_column, "class", "confidence", *(f"p_{name}" for name in classes)]
             yield pa.RecordBatch.from_arrays(columns, names=named)

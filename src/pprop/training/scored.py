@@ -12,6 +12,7 @@ from typing import final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy import special
 from torch import Tensor
 
@@ -54,6 +55,8 @@ class ScoredTrainer(Trainer):
         Of nodes, dropout off.
     keep
         Called when some runs are kept, where `logits` has a state of its own for each.
+    ones
+        What the logits are divided by, shape (R, m), so that nodes can be ranked; None: nothing.
     """
 
     scored = True
@@ -65,14 +68,17 @@ class ScoredTrainer(Trainer):
         stopping: LabelledNodes,
         logits: LogitsOf,
         keep: Callable[[Tensor], None] | None = None,
+        ones: NDArray[np.float64] | None = None,
     ) -> None:
         self._trainer, self._scoring, self._logits, self._keep = trainer, scoring, logits, keep
-        self._nodes = stopping.nodes
+        self._nodes, self._ones = stopping.nodes, ones
         self._labels = stopping.labels.cpu().numpy()
 
     def epoch(self) -> Tensor:
         values = self._trainer.epoch()
         logits = self._logits(self._trainer.weights(), self._nodes).cpu().numpy()
+        if self._ones is not None:
+            logits = logits / self._ones[:, :, None].astype(logits.dtype)
         scores = [self._value(*run) for run in zip(logits, self._labels, strict=True)]
         return torch.cat([values, torch.tensor([scores], dtype=values.dtype, device=values.device)])
 
@@ -98,7 +104,9 @@ class ScoredTrainer(Trainer):
         self._trainer.keep(slots)
         if self._keep is not None:
             self._keep(slots)
-        self._nodes, self._labels = self._nodes[slots], self._labels[slots.cpu().numpy()]
+        kept = slots.cpu().numpy()
+        self._nodes, self._labels = self._nodes[slots], self._labels[kept]
+        self._ones = None if self._ones is None else self._ones[kept]
 
     def close(self) -> None:
         self._trainer.close()

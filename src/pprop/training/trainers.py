@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import final
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop.graph import transition_matrix
 from pprop.graph.features.dense_rows import DenseRows
 from pprop.kernels.contract import PropagateRows, PropagateSteps, Trainer, TrainerBytes, TrainerSizes, TrainerSpec
-from pprop.models import Architecture, FeatureNetwork, Model
+from pprop.models import Architecture, FeatureNetwork, Model, SolvedPPNP
 from pprop.models.inference import PropagatedModel, RowReadout, bind_propagation
+from pprop.models.model import PropagationSettings
 from pprop.models.module import module_inputs
 from pprop.models.network import initial_weights, network_inputs
+from pprop.models.propagated_ones import propagated_ones
 from pprop.propagation import PowerIteration, PPROperator
 from pprop.training.epoch import ArchitectureObjective, NetworkObjective, RunsTrainer
 from pprop.training.loop import RunBatch
@@ -92,7 +97,8 @@ class _NetworkTraining(ModelTraining):
         if task.scoring is None:
             return trainer
         objective = NetworkObjective(task, bound)
-        return ScoredTrainer(trainer, task.scoring, task.stopping, objective.logits, objective.keep)
+        ones = _ones(task, bound.model.propagation)
+        return ScoredTrainer(trainer, task.scoring, task.stopping, objective.logits, objective.keep, ones)
 
     def batches(self, runs: slice) -> tuple[int, list[RunBatch]]:
         trainer = self.trainer(runs)
@@ -165,6 +171,19 @@ def network_trainer(task: Task, bound: PropagatedModel, *, fused: bool) -> Train
     return RunsTrainer(task, NetworkObjective(task, bound), weights, [layer.penalty for layer in layers])
 
 
+def _ones(task: Task, how: PropagationSettings | SolvedPPNP | None) -> NDArray[np.float64] | None:
+    """Return what the logits of the stopping nodes are divided by for a score, (R, m); None: nothing."""
+    if how is None:
+        return None
+    alphas = (how.alpha,) * len(task.seeds) if task.alphas is None else task.alphas
+    found = {alpha: propagated_ones(task.graph, replace(how, alpha=alpha)) for alpha in set(alphas)}
+    rows = [found[alpha] for alpha in alphas]
+    nodes = task.stopping.nodes.cpu().numpy()
+    return (
+        None if rows[0] is None else np.stack([row[at] for row, at in zip(rows, nodes, strict=True) if row is not None])
+    )
+
+
 def _network(model: Model) -> FeatureNetwork:
     assert isinstance(model.predictor, FeatureNetwork)
     return model.predictor
@@ -198,7 +217,8 @@ class _ModuleTraining(ModelTraining):
         trainer = ModuleTrainer(task, self._bound.of_runs(runs), self._inputs)
         if task.scoring is None:
             return trainer
-        return ScoredTrainer(trainer, task.scoring, task.stopping, lambda _, nodes: trainer.logits(nodes))
+        ones = _ones(task, self._bound.model.propagation)
+        return ScoredTrainer(trainer, task.scoring, task.stopping, lambda _, nodes: trainer.logits(nodes), ones=ones)
 
 
 @final
@@ -217,9 +237,10 @@ class _ArchitectureTraining(ModelTraining):
         penalties = [weight.penalty for weight in self._weights]
         objective = ArchitectureObjective(task, self._model)
         trainer = RunsTrainer(task, objective, weights, penalties)
-        return (
-            trainer if task.scoring is None else ScoredTrainer(trainer, task.scoring, task.stopping, objective.logits)
-        )
+        if task.scoring is None:
+            return trainer
+        ones = _ones(task, self._model if isinstance(self._model, SolvedPPNP) else None)
+        return ScoredTrainer(trainer, task.scoring, task.stopping, objective.logits, ones=ones)
 
     def bytes(self) -> TrainingBytes:
         task, classes = self._task, self._task.n_classes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import shlex
 import sys
 import time
 import warnings
@@ -28,7 +29,8 @@ from pprop.estimators.targets import Classes
 from pprop.graph import Graph
 from pprop.graph.files import path_of
 from pprop.models import APPNP, MLP, PPNP, Model
-from pprop.settings import BACKEND, BIAS, DEVICE, Range
+from pprop.scoring import Scoring
+from pprop.settings import BACKEND, BIAS, DEVICE, POSITIVE, SCORING, Range
 from pprop.training import Stopping, run_seed, train
 from pprop.tuning.folder import BEST, add_trial, finished, open_study, propose, write_json
 from pprop.tuning.space import FUNCTION, SETTINGS, Space
@@ -56,7 +58,8 @@ class TuningTrial:
     settings
         The settings that vary.
     scores
-        Accuracy on the judging nodes of each holdout, shape (holdouts,); zeros where a training has diverged.
+        Accuracy, or value of the scoring, on the judging nodes of each holdout, shape (holdouts,). Where a training has
+        diverged: zeros, or the worst value so far if that is lower.
     seconds
         Time of its training.
 
@@ -88,7 +91,7 @@ class Tuned:
     settings
         The best settings, those that were fixed included: arguments of the classifier.
     score
-        Their mean accuracy on the judging nodes. As the best of many it is a little too good to expect elsewhere.
+        Their mean accuracy, or value of the scoring, on the judging nodes. As the best of many it is a little too good to expect elsewhere.
     default_score
         The same for the first trial: the defaults, or what is nearest to them in the space.
     trials
@@ -97,6 +100,8 @@ class Tuned:
         What was searched.
     seconds
         Time of this call.
+    scoring
+        What the trials were judged by; None: accuracy.
 
     Examples
     --------
@@ -113,10 +118,12 @@ class Tuned:
     trials: tuple[TuningTrial, ...]
     varied: Mapping[str, Any]
     seconds: float
+    scoring: Scoring | None = None
 
     def classifier(self, graph: Graph, **others: Any) -> NodeClassifier:
         """Return an unfitted classifier with the best settings; `others` are further arguments of its constructor."""
-        return _MODELS[self.model][1](graph, **{**self.settings, **others})
+        judged = {} if self.scoring is None else {"scoring": self.scoring.name, "positive": self.scoring.positive}
+        return _MODELS[self.model][1](graph, **{**self.settings, **judged, **others})
 
     def command(self, graph: str) -> str:
         """Return the command that trains a model with the best settings on a graph that is named as the shell does."""
@@ -125,6 +132,10 @@ class Tuned:
             raise InputError(f"'pprop train' has no option for {missing[0]!r}. Use classifier(graph) in Python.")
         options = [f"--{name.replace('_', '-')} {_shell(value)}" for name, value in self.settings.items()]
         model = [] if self.model == "appnp" else [f"--model {self.model}"]
+        if self.scoring is not None:
+            options.append(f"--scoring {self.scoring.name}")
+            if self.scoring.metric.by_class and self.scoring.positive is not None:
+                options.append(f"--positive {shlex.quote(str(self.scoring.positive))}")
         return " ".join(["pprop train", graph, *model, *options])
 
 
@@ -143,6 +154,8 @@ def tune(
     folder: str | PathLike[str] | None = None,
     backend: str = BACKEND.default,
     device: str = DEVICE.default,
+    scoring: str | None = SCORING.default,
+    positive: Any = POSITIVE.default,
     progress: bool | None = None,
 ) -> Tuned:
     """Search for good settings of a model, judged by repeated holdout on labelled nodes.
@@ -181,6 +194,11 @@ def tune(
         or ended by its limits goes on there when it is called with the same arguments. None: in memory.
     backend, device
         As for `train`.
+    scoring
+        What judges the trials and ends each training, by scikit-learn's name, such as ``"average_precision"``. None:
+        accuracy.
+    positive
+        Name of the class that is looked for. None: of two classes the rarer one.
     progress
         Whether to draw a progress bar on standard error; None: if that is a terminal.
 
@@ -212,7 +230,8 @@ def tune(
     seed = check_int(seed, "seed", FUNCTION, low=0, high=2**64 - 1)
     given = Given.read(graph, X, y, FUNCTION, FUNCTION, stopping=stopping)
     times = check_int(holdouts, "holdouts", FUNCTION, low=1)
-    splits, known, _ = repeated_holdout(given, graph, times=times, seed=seed)
+    splits, known, target = repeated_holdout(given, graph, times=times, seed=seed)
+    judged = _scoring(scoring, positive, target, splits, known)
     bare = graph.replace(labels=None, class_names=None).scaled()
     bias = uses_bias(BIAS.default, bare)  # as the classifier with these settings
     search = Space.of(space, name)
@@ -228,7 +247,7 @@ def tune(
             raise InputError(f"The 'space' parameter of {FUNCTION} holds an impossible {setting!r}. {error}") from error
 
     def judge(point: Mapping[str, Any]) -> TuningTrial:
-        """Train one run per holdout, and return the share of its judging nodes that each gets right."""
+        """Train one run per holdout, and return the share of its judging nodes that each gets right, or their score."""
         settings = {**defaults, **search.fixed, **point}
         trained = train(
             _MODELS[name][0](bias=bias, **{key: value for key, value in settings.items() if key not in _OF_TRAINING}),
@@ -241,7 +260,12 @@ def tune(
             backend=backend,
             device=device,
             progress=False,
+            scoring=judged,
         )
+        if judged is not None:
+            found = zip(trained.predict_proba(), splits, strict=True)
+            values = [judged(known[split.evaluation], row[split.evaluation]) for row, split in found]
+            return TuningTrial(dict(point), tuple(values), trained.seconds)
         shares = [
             np.count_nonzero(row[split.evaluation] == known[split.evaluation]) / len(split.evaluation)
             for row, split in zip(trained.predict(), splits, strict=True)
@@ -259,7 +283,9 @@ def tune(
         "graph": graph.fingerprint,
         "nodes": _digest(splits, known),
     }
-    with open_study(place, described) as study, _show_trials(progress, wanted) as report:
+    if judged is not None:
+        described |= {"scoring": judged.name, "positive": judged.positive}
+    with open_study(place, described) as study, _show_trials(progress, wanted, judged) as report:
         done = [TuningTrial(*parts) for parts in finished(study, search)]
         report(len(done), max((trial.score for trial in done), default=None))
         end = None if limit is None else begin + limit
@@ -273,15 +299,16 @@ def tune(
                     except DivergenceError:
                         if not done:
                             raise  # there is no trial yet that could be better
-                        trial = TuningTrial(dict(point), (0.0,) * times, 0.0)
+                        worst = 0.0 if judged is None else min(0.0, *(min(one.scores) for one in done))
+                        trial = TuningTrial(dict(point), (worst,) * times, 0.0)
                 add_trial(study, search, token, point, trial.scores, trial.seconds)
                 done.append(trial)
-                tuned = _tuned(name, search, done, begin)
+                tuned = _tuned(name, search, done, begin, judged)
                 if place is not None:
                     best = {name: getattr(tuned, name) for name in ("model", "settings", "score", "default_score")}
                     write_json(place / BEST, {**best, "trials": len(done)})
                 report(len(done), tuned.score)
-    return _tuned(name, search, done, begin)
+    return _tuned(name, search, done, begin, judged)
 
 
 def save_figures(tuned: Tuned, folder: Path, title: str | None = None) -> None:
@@ -290,7 +317,9 @@ def save_figures(tuned: Tuned, folder: Path, title: str | None = None) -> None:
     from pprop.study.figures.style import save_figure
 
     choices = {name: values.log if isinstance(values, Range) else values for name, values in tuned.varied.items()}
-    data = search_data([trial.score for trial in tuned.trials], [trial.settings for trial in tuned.trials], choices)
+    measure = None if tuned.scoring is None else tuned.scoring.words
+    scores, settings = ([getattr(trial, name) for trial in tuned.trials] for name in ("score", "settings"))
+    data = search_data(scores, settings, choices, measure)
     for name, figure in (("history", draw_history(data, title)), ("slices", draw_slices(data, title))):
         for kind in ("png", "svg"):
             folder.joinpath(f"{name}.{kind}").write_bytes(save_figure(figure, kind))
@@ -338,10 +367,25 @@ def repeated_holdout(
     return tuple(splits), data.values, data.target
 
 
-def _tuned(model: str, search: Space, done: list[TuningTrial], begin: float) -> Tuned:
+def _scoring(
+    name: object, positive: object, target: Classes, splits: tuple[Split, ...], known: NDArray[np.int64]
+) -> Scoring | None:
+    """Return the scoring of the trials, for whose nodes it has a value; None: accuracy."""
+    if name is None:
+        return None
+    counts = np.bincount(known[splits[0].train], minlength=target.columns)
+    scoring = Scoring.read(name, target.names, counts, positive, function=FUNCTION)
+    for split in splits:
+        for nodes, what in ((split.stopping, "validation nodes"), (split.evaluation, "judging nodes")):
+            scoring.check(known[nodes], what)
+    return scoring
+
+
+def _tuned(model: str, search: Space, done: list[TuningTrial], begin: float, scoring: Scoring | None) -> Tuned:
     best = max(done, key=lambda trial: trial.score)  # the first among equals
     settings = {**search.fixed, **best.settings}
-    return Tuned(model, settings, best.score, done[0].score, tuple(done), dict(search.varied), time.monotonic() - begin)
+    seconds = time.monotonic() - begin
+    return Tuned(model, settings, best.score, done[0].score, tuple(done), dict(search.varied), seconds, scoring)
 
 
 def _digest(splits: tuple[Split, ...], known: NDArray[np.int64]) -> str:
@@ -358,7 +402,9 @@ def _shell(value: object) -> str:
 
 
 @contextmanager
-def _show_trials(show: bool | None, trials: int) -> Generator[Callable[[int, float | None], None]]:
+def _show_trials(
+    show: bool | None, trials: int, scoring: Scoring | None
+) -> Generator[Callable[[int, float | None], None]]:
     """Draw a live line, if `show`, or if it is None and standard error is a terminal.
 
     The block gets a function of the number of trials and of the best score so far (None: there is none).
@@ -380,6 +426,7 @@ def _show_trials(show: bool | None, trials: int) -> Generator[Callable[[int, flo
         task = bar.add_task("", total=trials, best="")
 
         def report(done: int, best: float | None) -> None:
-            bar.update(task, completed=done, best="" if best is None else f", best {best:.1%}")
+            text = "" if best is None else f", best {best:.1%}" if scoring is None else f", best {best:.3f}"
+            bar.update(task, completed=done, best=text)
 
         yield report

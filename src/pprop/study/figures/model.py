@@ -22,20 +22,24 @@ _LONGEST = 24
 _COLOUR = {"labelled": COLOURS[1], "other": COLOURS[0], "rest": "0.6"}
 
 
-def draw_curves(history: History, best_epoch: int, title: str | None = None) -> Figure:
-    """Draw losses and accuracy over the epochs of one run, counted from 1; `best_epoch` counts from 0, as in `Trained`."""
+def draw_curves(history: History, best_epoch: int, title: str | None = None, score: str | None = None) -> Figure:
+    """Draw losses and accuracy over the epochs of one run, counted from 1; `best_epoch` counts from 0, as in `Trained`.
+
+    `score` names what early stopping watched in place of the accuracy, which is then drawn.
+    """
     count = len(history.train_loss)
     if not 0 <= best_epoch < count:
         reject("best_epoch", "draw_curves", f"an integer from 0 to {count - 1}", best_epoch)
-    epochs, at, accuracy = np.arange(1, count + 1), best_epoch + 1, 100 * history.stopping_accuracy
+    epochs, at = np.arange(1, count + 1), best_epoch + 1
+    watched = 100 * history.stopping_accuracy if score is None else history.stopping_score
     with new_figure(3.2) as figure:
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
         above.plot(epochs, history.train_loss, color=COLOURS[0], linewidth=0.7, label="training")
         above.plot(epochs, history.stopping_loss, color=COLOURS[1], linewidth=1.3, label="stopping")
         above.set(ylabel="loss", ylim=(0, None), title=title or "")
-        below.plot(epochs, accuracy, color=COLOURS[1], linewidth=1.0)
-        below.set(xlabel="epoch", ylabel="stopping\naccuracy (%)")
-        for axes, values in ((above, history.stopping_loss), (below, accuracy)):
+        below.plot(epochs, watched, color=COLOURS[1], linewidth=1.0)
+        below.set(xlabel="epoch", ylabel="stopping\naccuracy (%)" if score is None else f"stopping\n{score}")
+        for axes, values in ((above, history.stopping_loss), (below, watched)):
             light_grid(axes, "y")
             axes.axvline(at, color="0.35", linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
             axes.plot([at], [values[at - 1]], "o", markersize=4, color="black", zorder=5, label=f"kept: epoch {at}")
@@ -160,26 +164,32 @@ class Slice:
 @final
 @dataclass(frozen=True)
 class Search:
-    """What the figures show; scores are accuracies in per cent, shape (t,)."""
+    """What the figures show; scores are accuracies in per cent, shape (t,), or values of a measure that has a name."""
 
     scores: NDArray[np.float64]
     best_so_far: NDArray[np.float64]
     slices: tuple[Slice, ...]
+    measure: str | None = None
 
 
 def search_data(
-    scores: Sequence[float], settings: Sequence[Mapping[str, Any]], choices: Mapping[str, Sequence[Any] | bool]
+    scores: Sequence[float],
+    settings: Sequence[Mapping[str, Any]],
+    choices: Mapping[str, Sequence[Any] | bool],
+    measure: str | None = None,
 ) -> Search:
     """Return what the figures show.
 
     Parameters
     ----------
     scores
-        Accuracy of every trial, in [0, 1].
+        Accuracy of every trial, in [0, 1], or the value of another measure.
     settings
         The settings of every trial.
     choices
         For every setting that varies: its possible values, or, for a range of numbers, whether its axis is logarithmic.
+    measure
+        What the scores are; None: accuracies.
 
     Examples
     --------
@@ -190,7 +200,7 @@ def search_data(
     """
     if not scores:
         reject("scores", "search_data", "the scores of at least one trial", "none")
-    percent = 100 * np.array(scores)
+    shown = np.array(scores) if measure is not None else 100 * np.array(scores)
     slices: list[Slice] = []
     for name, kind in choices.items():
         if isinstance(kind, bool):
@@ -198,7 +208,7 @@ def search_data(
         else:
             at = np.array([float(list(kind).index(trial[name])) for trial in settings])
             slices.append(Slice(name, at, choices=tuple(str(value) for value in kind)))
-    return Search(percent, np.maximum.accumulate(percent), tuple(slices))
+    return Search(shown, np.maximum.accumulate(shown), tuple(slices), measure)
 
 
 def draw_history(search: Search, title: str | None = None) -> Figure:
@@ -210,9 +220,12 @@ def draw_history(search: Search, title: str | None = None) -> Figure:
         axes.step(trials, search.best_so_far, where="post", color=COLOURS[1], linewidth=1.3, label="best so far")
         axes.plot(trials, search.scores, "o", color=COLOURS[0], markersize=3, label="trial")
         low, high = np.percentile(search.scores, 10), search.scores.max()
-        below = max(float(high - low), 1.0)  # a failed trial far below shall not flatten all others
+        below = max(
+            float(high - low), 1.0 if search.measure is None else 0.01
+        )  # a failed trial far below shall not flatten all others
         axes.set_ylim(max(float(search.scores.min()), float(low) - below) - 0.1 * below, float(high) + 0.15 * below)
-        axes.set(xlabel="trial", ylabel="accuracy on judging\nnodes (%)", title=title or "")
+        what = "accuracy on judging\nnodes (%)" if search.measure is None else f"{search.measure}\non judging nodes"
+        axes.set(xlabel="trial", ylabel=what, title=title or "")
         axes.xaxis.get_major_locator().set_params(integer=True)
         light_grid(axes, "y")
         axes.legend(loc="upper center", bbox_to_anchor=(0.45, -0.25), ncols=3)
@@ -233,7 +246,7 @@ def draw_slices(search: Search, title: str | None = None) -> Figure:
             if one.choices:
                 axes.set_xticks(range(len(one.choices)), one.choices)
                 axes.set_xlim(-0.5, len(one.choices) - 0.5)
-            axes.set(xlabel=one.name, ylabel="accuracy (%)")
+            axes.set(xlabel=one.name, ylabel="accuracy (%)" if search.measure is None else search.measure)
             light_grid(axes, "y")
         panels[0].set_title(title or "")
     return figure

@@ -1,0 +1,87 @@
+"""How a fit judges its predictions, and how it decides: the scoring, the positive class and the threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self, final
+
+import numpy as np
+
+from pprop._validate import reject
+from pprop.estimators.fitted import Fitted
+from pprop.estimators.reading import FitData
+from pprop.scoring import Scoring, Threshold, ThresholdRule, positive_class
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """What `scoring`, `positive` and `threshold` of a classifier stand for, given its training labels.
+
+    Attributes
+    ----------
+    scoring
+        None: accuracy, and the paper's early stopping.
+    rule, positive
+        How the threshold is chosen, and for which class; None: every node gets its most probable class.
+
+    Examples
+    --------
+    >>> import pprop, scipy.sparse as sp
+    >>> from pprop.estimators.reading import Given
+    >>> graph = pprop.Graph.from_scipy(sp.csr_array((6, 6)))
+    >>> data = FitData.of(Given.read(graph, [0, 1, 2, 3, 4, 5], list("nnnnyy"), "fit", stopping=0.5), graph)
+    >>> judged = Judgement.of(data, {"scoring": "roc_auc", "threshold": "f1"}, "APPNPClassifier")
+    >>> judged.scoring.words, judged.positive
+    ("ROC AUC of 'y'", 'y')
+    """
+
+    scoring: Scoring | None
+    rule: ThresholdRule | None
+    positive: Any
+
+    @classmethod
+    def of(cls, data: FitData, values: Mapping[str, Any], function: str) -> Self:
+        """Read the settings of a classifier that has them; refuse what the labels do not allow, before any training.
+
+        Parameters
+        ----------
+        data
+            What the model learns from.
+        values
+            Settings that were validated.
+        function
+            Name for an error.
+        """
+        name, wanted, threshold = (values.get(each) for each in ("scoring", "positive", "threshold"))
+        if name is None and wanted is None and threshold is None:
+            return cls(None, None, None)
+        counts = np.bincount(data.values[data.split.train], minlength=data.target.columns)
+        positive = positive_class(data.target.names, counts, wanted, function=function)
+        scoring = None if name is None else Scoring(name, data.target.names, positive)
+        if threshold is None:
+            return cls(scoring, None, None)
+        if positive is None:
+            expected = "one of the classes with a threshold, since there are more than two"
+            reject("positive", function, expected, None)
+        stopping = data.split.stopping
+        if not len(stopping) or len(np.intersect1d(stopping, data.split.train)):
+            expected = "None without validation nodes, on which a threshold is chosen"
+            reject("threshold", function, expected, repr(threshold), remedy="Keep some nodes for validation.")
+        rule = ThresholdRule.read(threshold, function)
+        if rule.kind != "probability":
+            Scoring("recall", data.target.names, positive).check(data.values[stopping], "validation nodes")
+        return cls(scoring, rule, positive)
+
+    def decided(self, fitted: Fitted) -> Fitted:
+        """Return what a fit left behind with the threshold that its validation nodes choose."""
+        if self.rule is None:
+            return fitted
+        assert fitted.split is not None
+        nodes, target = fitted.split.stopping, fitted.target
+        (code,) = target.positions([self.positive])
+        truth = target.encode(fitted.known_labels)[np.searchsorted(fitted.known_nodes, nodes)]
+        shares = target.probabilities(fitted.comparable(nodes))[:, code]
+        threshold = Threshold.choose(self.rule, self.positive, truth == code, shares)
+        return replace(fitted, target=replace(target, threshold=threshold))
