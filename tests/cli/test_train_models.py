@@ -284,3 +284,31 @@ def test_residual_keeps_its_own_defaults_where_no_option_is_given(pprop_here: An
     assert pprop_here(*TRAIN.replace("--hidden 8 ", "").split(), "--model", "residual", "--layers", 1).code == 0
     loaded: Any = pprop.load(tmp_path / "model")
     assert (loaded.hidden, loaded.dropout, loaded.penalty, loaded.max_epochs) == (32, 0.2, 1e-5, 12)
+
+
+def test_a_scoring_and_a_threshold_are_told_and_saved(pprop_here, tables, tmp_path: Path):
+    answer = pprop_here(
+        *TRAIN.split(), "--scoring", "average_precision", "--positive", "chess", "--threshold", "f1", "--json"
+    )
+    assert answer.code == 0
+    record, model = answer.record, pprop.load(tmp_path / "model")
+    assert (record["scoring"], record["positive"]) == ("average_precision", "chess")
+    assert record["stopping_score"] == model.record_.stopping_score
+    limit = model.fitted_.threshold
+    assert limit is not None
+    assert (record["threshold"]["probability"], record["threshold"]["recall"]) == (limit.probability, limit.recall)
+    taken = [name == "chess" for name in classes_of(pprop_here("predict", "model").out)]
+    assert taken == (model.predict_proba()[:, model.classes_.tolist().index("chess")] >= limit.probability).tolist()
+    text = pprop_here(
+        *TRAIN.split(), "--scoring", "average_precision", "--positive", "chess", "--threshold", "f1", "--force"
+    ).out
+    assert limit.sentence() in text
+    assert "judged by          average precision of 'chess': " in text
+
+
+def test_models_without_a_scoring_refuse_it(pprop_here, tables):
+    answer = pprop_here(*TRAIN.split(), "--model", "label-propagation", "--scoring", "f1")
+    assert answer.code == 2
+    assert "--scoring belongs to appnp, ppnp, solved-ppnp, mlp, appnp-cv; label-propagation has none." in answer.err
+    answer = pprop_here(*TRAIN.split(), "--scoring", "auc")
+    assert "--scoring must be one of 'accuracy', 'balanced_accuracy', " in answer.err

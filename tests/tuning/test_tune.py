@@ -355,3 +355,25 @@ def test_a_trial_that_diverges_scores_zero_and_the_search_goes_on(graph: Graph, 
 def test_a_search_whose_first_trial_diverges_says_so(graph: Graph, labelled, quick: dict[str, Any]):
     with pytest.raises(DivergenceError, match="Use a lower learning_rate"):
         tune(graph, *labelled, **but(quick, {"space": {"learning_rate": 1e30, "hidden": [4, 8]}}))
+
+
+def test_a_scoring_judges_the_trials_and_goes_with_the_settings(graph: Graph, labelled: Any, quick: dict[str, Any]):
+    nodes, names = labelled
+    tuned = tune(graph, nodes, names, **quick, scoring="average_precision", positive="bee")
+    assert tuned.scoring is not None
+    assert (tuned.scoring.name, tuned.scoring.positive) == ("average_precision", "bee")
+    assert tuned.score == max(trial.score for trial in tuned.trials)
+    assert tuned.command("edges.csv").endswith("--scoring average_precision --positive bee")
+    best = tuned.classifier(graph)
+    assert (best.scoring, best.positive) == ("average_precision", "bee")
+    again = tune(graph, nodes, names, **quick, scoring="average_precision", positive="bee")
+    assert [trial.scores for trial in again.trials] == [trial.scores for trial in tuned.trials]
+    accuracy = tune(graph, nodes, names, **quick)
+    assert accuracy.scoring is None
+    assert "--scoring" not in accuracy.command("edges.csv")
+
+
+def test_a_scoring_without_judging_nodes_of_its_class_is_refused(graph: Graph, quick: dict[str, Any]):
+    nodes, names = np.arange(20), ["ant"] * 19 + ["bee"]
+    with pytest.raises(InputError, match=r"None of .* nodes is 'bee': average precision of 'bee' has no value"):
+        tune(graph, nodes, names, **quick, scoring="average_precision")

@@ -625,9 +625,10 @@ def _of_choice(fitted: APPNPClassifierCV, kept: str, place: str) -> tuple[dict[s
     """Report the alphas. The time is that of all runs together, so the time of an epoch is unknown."""
     runs = fitted.scores_.shape[1]
     means = fitted.scores_.mean(axis=1), fitted.losses_.mean(axis=1)
+    measure = "stopping_accuracy" if fitted.fitted_.scoring is None else "stopping_score"
     alphas = [
-        {"alpha": alpha, "stopping_accuracy": accuracy, "stopping_loss": loss}
-        for alpha, accuracy, loss in zip(fitted.alphas_, *means, strict=True)
+        {"alpha": alpha, measure: value, "stopping_loss": loss}
+        for alpha, value, loss in zip(fitted.alphas_, *means, strict=True)
     ]
     lines = [
         f"alpha              {fitted.alpha_:g}, the best of {len(fitted.alphas_)} on the validation nodes",
@@ -677,7 +678,7 @@ def _table(alphas: Sequence[Mapping[str, float]], best: int) -> str:
       0.1                80.0%
      0.25                85.2%  yes
     """
-    forms = {"alpha": "{:g}", "stopping_accuracy": "{:.1%}", "stopping_loss": "{:.4f}"}
+    forms = {"alpha": "{:g}", "stopping_accuracy": "{:.1%}", "stopping_score": "{:.3f}", "stopping_loss": "{:.4f}"}
     rows = [
         [*(forms[name].format(value) for name, value in row.items()), "yes" if k == best else ""]
         for k, row in enumerate(alphas)

@@ -1,0 +1,195 @@
+"""Classifiers judged by a scoring, with a positive class and a threshold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn import metrics
+
+import pprop
+from pprop import Graph, InputError
+from pprop.serve.served import Served
+
+QUICK: dict[str, Any] = {"hidden": 8, "max_epochs": 20, "random_state": 0}
+SCORED = [
+    pprop.APPNPClassifier,
+    pprop.PPNPClassifier,
+    pprop.SolvedPPNPClassifier,
+    pprop.MLPNodeClassifier,
+    pprop.GCNClassifier,
+]
+
+
+@pytest.fixture(scope="module")
+def kinds(nodes: NDArray[np.int64]) -> NDArray[np.str_]:
+    """Two classes of the labelled nodes, of which a third is rare."""
+    return np.where(nodes // 30 == 2, "rare", "usual")
+
+
+@pytest.fixture(scope="module")
+def pair(nodes: NDArray[np.int64], kinds: NDArray[np.str_]) -> tuple[Any, ...]:
+    """Training nodes and classes, and validation nodes and classes."""
+    return nodes[:18], kinds[:18], nodes[18:], kinds[18:]
+
+
+def fitted(kind: Any, graph: Graph, pair: tuple[Any, ...], **settings: Any) -> Any:
+    """The classifier on the training nodes, ended by the validation nodes."""
+    return kind(graph, **QUICK, **settings).fit(pair[0], pair[1], stopping=(pair[2], pair[3]))
+
+
+@pytest.mark.parametrize("kind", SCORED, ids=lambda kind: kind.__name__)
+def test_a_scoring_ends_the_training_and_is_the_score(graph: Graph, pair: tuple[Any, ...], kind: Any):
+    model, (_, _, watched, truth) = fitted(kind, graph, pair, scoring="average_precision"), pair
+    rare = model.predict_proba(watched)[:, 0]
+    value = metrics.average_precision_score(truth == "rare", rare)
+    assert model.score(watched, truth) == pytest.approx(value)
+    assert model.record_.stopping_score == pytest.approx(value, abs=1e-6)
+    assert model.record_.stopping_score == model.history_.stopping_score.max()
+    assert model.history_.stopping_score[model.record_.best_epoch] == model.record_.stopping_score
+
+
+@pytest.mark.parametrize("name", ["roc_auc", "f1", "recall", "balanced_accuracy", "neg_log_loss"])
+def test_the_score_is_scikit_learns(graph: Graph, pair: tuple[Any, ...], name: str):
+    model, (_, _, watched, truth) = fitted(pprop.MLPNodeClassifier, graph, pair, scoring=name, positive="usual"), pair
+    predicted, usual = model.predict(watched), model.predict_proba(watched)[:, 1].astype(float)
+    expected = {
+        "roc_auc": lambda: metrics.roc_auc_score(truth == "usual", usual),
+        "f1": lambda: metrics.f1_score(truth, predicted, pos_label="usual"),
+        "recall": lambda: metrics.recall_score(truth, predicted, pos_label="usual"),
+        "balanced_accuracy": lambda: metrics.balanced_accuracy_score(truth, predicted),
+        "neg_log_loss": lambda: -metrics.log_loss(truth == "usual", usual),
+    }
+    assert model.score(watched, truth) == pytest.approx(expected[name](), abs=1e-5)
+
+
+def test_without_a_scoring_the_score_is_the_accuracy_and_nothing_changes(graph: Graph, pair: tuple[Any, ...]):
+    model, (_, _, watched, truth) = fitted(pprop.APPNPClassifier, graph, pair), pair
+    named = fitted(pprop.APPNPClassifier, graph, pair, positive="usual")
+    assert np.array_equal(model.logits_, named.logits_)
+    assert model.score(watched, truth) == np.mean(model.predict(watched) == truth)
+    assert model.record_.stopping_score is None
+    assert np.isnan(model.history_.stopping_score).all()
+
+
+def test_several_classes_are_judged_by_their_mean(graph: Graph, nodes: Any, animals: Any):
+    pair = nodes[:18], animals[:18], nodes[18:], animals[18:]
+    model = fitted(pprop.MLPNodeClassifier, graph, pair, scoring="roc_auc")
+    shares = model.predict_proba(pair[2])
+    each = [metrics.roc_auc_score(pair[3] == name, shares[:, k]) for k, name in enumerate(model.classes_)]
+    assert model.score(pair[2], pair[3]) == pytest.approx(np.mean(each))
+
+
+def test_the_alpha_with_the_best_score_is_chosen(graph: Graph, pair: tuple[Any, ...]):
+    alphas = (0.05, 0.3, 0.9)
+    chosen = fitted(pprop.APPNPClassifierCV, graph, pair, alphas=alphas, scoring="average_precision")
+    apart = [fitted(pprop.APPNPClassifier, graph, pair, alpha=alpha, scoring="average_precision") for alpha in alphas]
+    assert chosen.scores_[:, 0].tolist() == [one.record_.stopping_score for one in apart]
+    best = max(apart, key=lambda one: (one.record_.stopping_score, -one.record_.stopping_loss))
+    assert chosen.alpha_ == best.alpha_
+    assert np.array_equal(chosen.logits_, best.logits_)
+
+
+@pytest.mark.parametrize("threshold", ["f1", "recall=0.9", "cost=5:1", 0.3, "0.3"])
+def test_a_threshold_decides_and_is_saved(graph: Graph, pair: tuple[Any, ...], tmp_path: Path, threshold: Any):
+    model, (_, _, watched, truth) = fitted(pprop.APPNPClassifier, graph, pair, threshold=threshold), pair
+    limit = model.threshold_
+    assert limit.positive == "rare"
+    assert np.array_equal(model.predict() == "rare", model.predict_proba()[:, 0] >= limit.probability)
+    taken = model.predict(watched) == "rare"
+    assert (limit.nodes, limit.taken, limit.hits) == (18, taken.sum(), (taken & (truth == "rare")).sum())
+    if threshold == "recall=0.9":
+        assert metrics.recall_score(truth, model.predict(watched), pos_label="rare") >= 0.9
+    if threshold == "f1":
+        shares = model.predict_proba(watched)[:, 0]
+        best = max(metrics.f1_score(truth == "rare", shares >= share) for share in shares)
+        assert metrics.f1_score(truth, model.predict(watched), pos_label="rare") == pytest.approx(best)
+    model.save(tmp_path / "model")
+    loaded = pprop.load(tmp_path / "model", graph=graph)
+    assert loaded.threshold_ == limit
+    assert np.array_equal(loaded.predict(), model.predict())
+    assert limit.sentence() in (tmp_path / "model" / "MODEL_CARD.md").read_text()
+    on_the_page = Served(loaded.fitted_, "a page").view
+    assert [on_the_page.classes[code] for code in on_the_page.default.predicted] == model.predict().tolist()
+    assert [model.explain(node).prediction for node in range(10)] == model.predict(range(10)).tolist()
+    changing = pprop.live(loaded)
+    shares = changing.predict_proba()[:, 0]
+    assert np.array_equal(changing.predict() == "rare", shares >= limit.probability)
+
+
+def test_a_threshold_of_one_of_several_classes_leaves_the_others_to_the_largest(graph: Graph, nodes: Any, animals: Any):
+    pair = nodes[:18], animals[:18], nodes[18:], animals[18:]
+    model = fitted(pprop.MLPNodeClassifier, graph, pair, threshold=0.3, positive="bee")
+    shares, predicted = model.predict_proba(), model.predict()
+    assert ((predicted == "bee") == (shares[:, 1] >= 0.3)).all()
+    rest = predicted != "bee"
+    assert (predicted[rest] == np.where(shares[rest, 0] >= shares[rest, 2], "ant", "cat")).all()
+
+
+def test_the_scoring_is_saved_with_the_positive_class(graph: Graph, pair: tuple[Any, ...], tmp_path: Path):
+    model = fitted(pprop.APPNPClassifier, graph, pair, scoring="average_precision")
+    model.save(tmp_path / "model")
+    loaded = pprop.load(tmp_path / "model", graph=graph)
+    assert loaded.score(pair[2], pair[3]) == model.score(pair[2], pair[3])
+    assert loaded.fitted_.scoring.positive == "rare"
+    assert np.array_equal(loaded.history_.stopping_score, model.history_.stopping_score)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (
+            {"scoring": "auc"},
+            "'scoring' parameter of APPNPClassifier must be one of 'accuracy', 'balanced_accuracy', 'f1'",
+        ),
+        (
+            {"scoring": "f1", "positive": "fraud"},
+            "'positive' .* must be one of the classes, 'rare', 'usual'. Got 'fraud'",
+        ),
+        ({"threshold": "f2"}, "must be a probability between 0 and 1, 'f1', 'precision=0.5'"),
+        ({"scoring": "f1", "neighbours": 4}, "'scoring' parameter of APPNPClassifier must be None with neighbours"),
+        ({"scoring": "f1", "criterion": "loss"}, "'criterion' parameter of train must be 'paper' or 'plateau' with a"),
+    ],
+)
+def test_what_cannot_be_judged_is_one_sentence(
+    graph: Graph, pair: tuple[Any, ...], settings: dict[str, Any], sentence: str
+):
+    train, known, watched, truth = pair
+    made = pprop.APPNPClassifier(graph, **(QUICK | settings))
+    with pytest.raises(InputError, match=sentence):
+        made.fit(train, known, stopping=(watched, truth))
+
+
+def test_a_precision_that_no_threshold_reaches_is_refused(graph: Graph, pair: tuple[Any, ...]):
+    alike = graph.replace(features=np.ones((90, 2), dtype=np.float32))  # all nodes have the same probability
+    with pytest.raises(
+        InputError, match=r"No threshold takes nodes for 'rare' with a precision of at least 0\.9: the largest"
+    ):
+        fitted(pprop.MLPNodeClassifier, alike, pair, threshold="precision=0.9")
+
+
+def test_a_threshold_needs_validation_nodes_and_one_class(graph: Graph, nodes: Any, kinds: Any, animals: Any):
+    with pytest.raises(InputError, match=r"'threshold' .* must be None without validation nodes"):
+        pprop.MLPNodeClassifier(graph, **QUICK, stopping=None, threshold="f1").fit(nodes, kinds)
+    with pytest.raises(InputError, match=r"'positive' .* must be one of the classes with a threshold"):
+        pprop.MLPNodeClassifier(graph, **QUICK, threshold="f1").fit(nodes, animals)
+
+
+def test_validation_nodes_of_one_class_are_refused(graph: Graph, pair: tuple[Any, ...]):
+    train, known, watched, truth = pair
+    usual = truth == "usual"
+    for settings in ({"scoring": "average_precision"}, {"threshold": "f1"}):
+        model = pprop.MLPNodeClassifier(graph, **QUICK, **settings)
+        with pytest.raises(InputError, match=r"None of 1\d validation nodes is 'rare'"):
+            model.fit(train, known, stopping=(watched[usual], truth[usual]))
+
+
+def test_score_refuses_nodes_for_which_the_scoring_has_no_value(graph: Graph, pair: tuple[Any, ...]):
+    model = fitted(pprop.MLPNodeClassifier, graph, pair, scoring="average_precision")
+    with pytest.raises(InputError, match="None of 3 nodes is 'rare': average precision of 'rare' has no value"):
+        model.score([0, 1, 2], ["usual"] * 3)
+    with pytest.raises(InputError, match="'y' parameter of score must be labels among the classes"):
+        model.score([0, 1, 2], ["usual", "rare", "odd"])
