@@ -21,6 +21,7 @@ SCORED = [
     pprop.SolvedPPNPClassifier,
     pprop.MLPNodeClassifier,
     pprop.GCNClassifier,
+    pprop.ResidualClassifier,
 ]
 
 

@@ -420,6 +420,7 @@ class AutoClassifier(NodeClassifier):
     def _candidate(self, name: str, seed: int) -> NodeClassifier:
         way = CANDIDATES[name]
         names = {field.name for field in dataclasses.fields(cast("Any", way.make))}
+        names -= {"scoring", "positive"}  # of the choice: the candidates end their trainings by the paper's rule
         settings = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name in names}
         settings |= way.own
         if "max_epochs" in way.own:
