@@ -309,6 +309,9 @@ def test_a_scoring_and_a_threshold_are_told_and_saved(pprop_here, tables, tmp_pa
 def test_models_without_a_scoring_refuse_it(pprop_here, tables):
     answer = pprop_here(*TRAIN.split(), "--model", "label-propagation", "--scoring", "f1")
     assert answer.code == 2
-    assert "--scoring belongs to appnp, ppnp, solved-ppnp, mlp, appnp-cv; label-propagation has none." in answer.err
+    assert (
+        "--scoring belongs to appnp, ppnp, solved-ppnp, mlp, appnp-cv, residual, gprgnn, auto; label-propagation has none."
+        in answer.err
+    )
     answer = pprop_here(*TRAIN.split(), "--scoring", "auc")
     assert "--scoring must be one of 'accuracy', 'balanced_accuracy', " in answer.err

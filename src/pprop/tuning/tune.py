@@ -17,6 +17,7 @@ from typing import Any, cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from pprop._errors import DivergenceError, InputError
 from pprop._interrupt import TimeUp, check_interrupt, end_at, remember_interrupts
@@ -29,6 +30,7 @@ from pprop.estimators.targets import Classes
 from pprop.graph import Graph
 from pprop.graph.files import path_of
 from pprop.models import APPNP, MLP, PPNP, Model
+from pprop.models.propagated_ones import propagated_ones
 from pprop.scoring import Scoring
 from pprop.settings import BACKEND, BIAS, DEVICE, POSITIVE, SCORING, Range
 from pprop.training import Stopping, run_seed, train
@@ -263,7 +265,10 @@ def tune(
             scoring=judged,
         )
         if judged is not None:
-            found = zip(trained.predict_proba(), splits, strict=True)
+            how = trained.model.propagation if isinstance(trained.model, Model) else None
+            ones = None if how is None else propagated_ones(bare, how)  # as predict_proba of the classifier
+            logits = trained.logits if ones is None else trained.logits / ones[:, None].astype(np.float32)
+            found = zip(special.softmax(logits, axis=2), splits, strict=True)
             values = [judged(known[split.evaluation], row[split.evaluation]) for row, split in found]
             return TuningTrial(dict(point), tuple(values), trained.seconds)
         shares = [
