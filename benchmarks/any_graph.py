@@ -43,6 +43,8 @@ CLAIMS: dict[str, tuple[str, float]] = {
     "facebook": ("accuracy", 0.955),
 }
 RINGS = ("average_precision", None)
+# Stored features of which fewer than this share are not 0 are words: they are read as a sparse matrix.
+WORDS = 0.1
 MEASURES = ("accuracy", "balanced_accuracy", "roc_auc", "average_precision")
 
 
@@ -124,10 +126,11 @@ def run_split(data: Data, number: int, seconds: float | None, max_epochs: int) -
 
 def scores(model: Any, test: NDArray[np.int64], labels: NDArray[Any]) -> dict[str, float]:
     """Return the measures of a fitted model on test nodes; with two classes those of the rarer one."""
-    codes = np.searchsorted(model.classes_, labels[test])
-    counts = np.bincount(np.searchsorted(model.classes_, model.known_labels_), minlength=len(model.classes_))
+    classes: NDArray[Any] = model.classes_
+    codes: NDArray[np.int64] = np.searchsorted(classes, labels[test])
+    counts = np.array([np.count_nonzero(model.known_labels_ == name) for name in classes.tolist()])
     outcome = Outcome(codes, model.predict_proba(test))
-    return {name: Scoring.read(name, model.classes_, counts).judge(outcome).value for name in MEASURES}
+    return {name: Scoring.read(name, classes, counts).judge(outcome).value for name in MEASURES}
 
 
 def read_stranger(name: str) -> Data:
@@ -139,7 +142,10 @@ def read_stranger(name: str) -> Data:
             arrays: dict[str, Any] = dict(file)
         n, (first, second) = len(arrays["node_labels"]), arrays["edges"].T
         matrix = sparse.csr_array((np.ones(len(first)), (first, second)), shape=(n, n))
-        graph = Graph.from_scipy(((matrix + matrix.T) > 0).astype(float), features=arrays["node_features"])
+        features = arrays["node_features"]
+        if np.mean(features != 0) < WORDS:
+            features = sparse.csr_array(features)
+        graph = Graph.from_scipy(((matrix + matrix.T) > 0).astype(float), features=features)
         masks = [arrays[f"{role}_masks"] for role in ("train", "val", "test")]
 
         def split(number: int) -> Part:
