@@ -40,11 +40,11 @@ _HELD_SHARE = 0.5  # of the memory that may be used: batches beyond it are made 
 def check_model(model: Model | Architecture, function: str) -> Model:
     """Return a model that can be trained on neighbourhoods; refuse any other.
 
+    >>> from pprop import MLP
     >>> check_model(MLP(), "train")
     Traceback (most recent call last):
         ...
-    pprop._errors.InputError: The 'model' parameter of train must be pprop.APPNP() with the built-in network where \
-neighbours are given. Got MLP instead.
+    pprop._errors.InputError: The 'model' parameter of train must be pprop.APPNP() with the built-in network where ...
     """
     expected = "pprop.APPNP() with the built-in network where neighbours are given"
     if not isinstance(model, Model) or model.propagation is None or not isinstance(model.predictor, FeatureNetwork):
