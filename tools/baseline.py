@@ -383,7 +383,7 @@ def _model_calls(graph: Graph) -> Iterator[tuple[str, Callable[[], str]]]:
         lambda: " ".join(
             _bits_of(model.fit(known, y))
             for state in [np.random.RandomState(5)]
-            for model in [pprop.APPNPClassifier(graph, **{**_SMALL, "max_epochs": 6, "random_state": state})] * 2
+            for model in [pprop.APPNPClassifier(graph, **_SMALL).set_params(max_epochs=6, random_state=state)] * 2
         ),
     )
     yield "a module as predictor", lambda: _bits_of(_fitted(pprop.APPNPClassifier, graph, predictor=_module))

@@ -105,7 +105,7 @@ def test_a_blend_of_networks_moves_to_another_graph_and_one_with_labels_does_not
 def test_it_is_cloned_and_not_explained_and_wrong_members_are_named(
     graph: Graph, nodes: Any, animals: Any, blend: BlendClassifier
 ) -> None:
-    twin = clone(blend)
+    twin: Any = clone(blend)
     assert [type(one).__name__ for one in twin.members] == [type(one).__name__ for one in blend.members]
     with pytest.raises(InputError, match="averages the probabilities of several classifiers"):
         blend.explain(0)

@@ -26,7 +26,8 @@ ALL = np.arange(90)
 
 
 def quick(graph: Graph, **settings: Any) -> ColumnsClassifier:
-    return ColumnsClassifier(graph, **{"estimator": GaussianNB(), "random_state": 0, **settings})
+    how: dict[str, Any] = {"estimator": GaussianNB(), "random_state": 0, **settings}
+    return ColumnsClassifier(graph, **how)
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +183,8 @@ def test_scikit_learns_tools_and_pickle_work(graph: Graph, nodes: Any, animals: 
     model = quick(graph, estimator=LogisticRegression(max_iter=1000))
     twin: Any = clone(model)
     assert twin.graph is graph
-    assert cross_val_score(model, nodes, animals, cv=3, error_score="raise").mean() > 0.6
+    strict: Any = {"error_score": "raise"}
+    assert cross_val_score(model, nodes, animals, cv=3, **strict).mean() > 0.6
     fitted = model.fit(nodes, animals)
     assert np.array_equal(pickle.loads(pickle.dumps(fitted)).logits_, fitted.logits_)  # noqa: S301
 
