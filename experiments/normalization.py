@@ -136,9 +136,8 @@ def judged(
     classes: list[int] = np.unique(truth).tolist() if rare is None else [rare]
     measure: Any = average_precision_score
     precision: list[float] = [float(measure(truth == one, found[:, one])) for one in classes]
-    return dict(
-        zip(MEASURES, (float(np.mean(np.argmax(found, axis=1) == truth)), float(np.mean(precision))), strict=True)
-    )
+    right: NDArray[np.bool_] = np.equal(np.argmax(found, axis=1), truth)
+    return dict(zip(MEASURES, (float(np.mean(right)), float(np.mean(precision))), strict=True))
 
 
 def run(name: str, task: Task, rows: Rows) -> None:
