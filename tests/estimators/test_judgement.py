@@ -57,10 +57,11 @@ def test_a_scoring_ends_the_training_and_is_the_score(graph: Graph, pair: tuple[
 def test_the_score_is_scikit_learns(graph: Graph, pair: tuple[Any, ...], name: str):
     model, (_, _, watched, truth) = fitted(pprop.MLPNodeClassifier, graph, pair, scoring=name, positive="usual"), pair
     predicted, usual = model.predict(watched), model.predict_proba(watched)[:, 1].astype(float)
+    of_usual: Any = {"pos_label": "usual"}
     expected = {
         "roc_auc": lambda: metrics.roc_auc_score(truth == "usual", usual),
-        "f1": lambda: metrics.f1_score(truth, predicted, pos_label="usual"),
-        "recall": lambda: metrics.recall_score(truth, predicted, pos_label="usual"),
+        "f1": lambda: metrics.f1_score(truth, predicted, **of_usual),
+        "recall": lambda: metrics.recall_score(truth, predicted, **of_usual),
         "balanced_accuracy": lambda: metrics.balanced_accuracy_score(truth, predicted),
         "neg_log_loss": lambda: -metrics.log_loss(truth == "usual", usual),
     }
@@ -97,17 +98,17 @@ def test_the_alpha_with_the_best_score_is_chosen(graph: Graph, pair: tuple[Any, 
 @pytest.mark.parametrize("threshold", ["f1", "recall=0.9", "cost=5:1", 0.3, "0.3"])
 def test_a_threshold_decides_and_is_saved(graph: Graph, pair: tuple[Any, ...], tmp_path: Path, threshold: Any):
     model, (_, _, watched, truth) = fitted(pprop.APPNPClassifier, graph, pair, threshold=threshold), pair
-    limit = model.threshold_
+    limit, of_rare = model.threshold_, dict[str, Any](pos_label="rare")
     assert limit.positive == "rare"
     assert np.array_equal(model.predict() == "rare", model.predict_proba()[:, 0] >= limit.probability)
     taken = model.predict(watched) == "rare"
     assert (limit.nodes, limit.taken, limit.hits) == (18, taken.sum(), (taken & (truth == "rare")).sum())
     if threshold == "recall=0.9":
-        assert metrics.recall_score(truth, model.predict(watched), pos_label="rare") >= 0.9
+        assert metrics.recall_score(truth, model.predict(watched), **of_rare) >= 0.9
     if threshold == "f1":
         shares = model.predict_proba(watched)[:, 0]
         best = max(metrics.f1_score(truth == "rare", shares >= share) for share in shares)
-        assert metrics.f1_score(truth, model.predict(watched), pos_label="rare") == pytest.approx(best)
+        assert metrics.f1_score(truth, model.predict(watched), **of_rare) == pytest.approx(best)
     model.save(tmp_path / "model")
     loaded = pprop.load(tmp_path / "model", graph=graph)
     assert loaded.threshold_ == limit
@@ -135,6 +136,7 @@ def test_the_scoring_is_saved_with_the_positive_class(graph: Graph, pair: tuple[
     model.save(tmp_path / "model")
     loaded = pprop.load(tmp_path / "model", graph=graph)
     assert loaded.score(pair[2], pair[3]) == model.score(pair[2], pair[3])
+    assert loaded.fitted_.scoring is not None
     assert loaded.fitted_.scoring.positive == "rare"
     assert np.array_equal(loaded.history_.stopping_score, model.history_.stopping_score)
 
@@ -182,7 +184,8 @@ def test_a_threshold_needs_validation_nodes_and_one_class(graph: Graph, nodes: A
 def test_validation_nodes_of_one_class_are_refused(graph: Graph, pair: tuple[Any, ...]):
     train, known, watched, truth = pair
     usual = truth == "usual"
-    for settings in ({"scoring": "average_precision"}, {"threshold": "f1"}):
+    both: tuple[dict[str, Any], ...] = ({"scoring": "average_precision"}, {"threshold": "f1"})
+    for settings in both:
         model = pprop.MLPNodeClassifier(graph, **QUICK, **settings)
         with pytest.raises(InputError, match=r"None of 1\d validation nodes is 'rare'"):
             model.fit(train, known, stopping=(watched[usual], truth[usual]))

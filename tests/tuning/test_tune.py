@@ -364,7 +364,7 @@ def test_a_scoring_judges_the_trials_and_goes_with_the_settings(graph: Graph, la
     assert (tuned.scoring.name, tuned.scoring.positive) == ("average_precision", "bee")
     assert tuned.score == max(trial.score for trial in tuned.trials)
     assert tuned.command("edges.csv").endswith("--scoring average_precision --positive bee")
-    best = tuned.classifier(graph)
+    best: Any = tuned.classifier(graph)
     assert (best.scoring, best.positive) == ("average_precision", "bee")
     again = tune(graph, nodes, names, **quick, scoring="average_precision", positive="bee")
     assert [trial.scores for trial in again.trials] == [trial.scores for trial in tuned.trials]
