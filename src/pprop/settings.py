@@ -395,6 +395,10 @@ AUTO_SCORING = SCORING.but(
     f"Measure that candidates are judged by on the validation nodes, by scikit-learn's name: {', '.join(SCORINGS)}. None: the "
     "average precision of the rarer class of two where at most a quarter of the labels are of this class, else the accuracy.",
 )
+MEASURED_SCORING = SCORING.but(
+    None,
+    f"Measure that `score` returns, by scikit-learn's name: {', '.join(SCORINGS)}. None: the accuracy.",
+)
 TIME = number(
     "time",
     120.0,
@@ -490,6 +494,9 @@ COMPONENTS = whole(
     "Components to which rare sparse columns, such as words, are reduced, if there are more of them.",
 )
 LABEL_COLUMNS = LABELS_AS_INPUTS.but(True, "Whether shares of training labels nearby are among the columns.")
+MEMBERS_READ_LABELS = LABELS_AS_INPUTS.but(
+    True, "Whether candidates may read labels of training nodes beside features and edges. Published models do not."
+)
 MEASURED = OPTIONAL_STOPPING.but(
     None, "Fraction of the nodes given to `fit` that measure the model and are not learned from. None: none."
 )

@@ -32,7 +32,7 @@ WRONG = {
         "--model residual --hidden 64,32": "--hidden takes one width with --model residual. Got '64,32'.",
         "--model residual --layers -1": "--layers must be an integer from 0 to 10000. Got -1.",
         "--model boosting --hops -1": "--hops must be an integer from 0 to 100. Got -1.",
-        "--no-label-inputs": "--label-inputs belongs to boosting and residual; appnp has none.",
+        "--no-label-inputs": "--label-inputs belongs to boosting, residual and auto; appnp has none.",
         "--model mlp --scale": "--scale trains appnp alone: leave out --scale or --model mlp.",
         "--class-weight red": "--class-weight takes balanced or CLASS=WEIGHT,... with weights above 0. Got 'red'.",
         "--class-weight red=0": "with weights above 0. Got 'red=0'.",

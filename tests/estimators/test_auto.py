@@ -17,6 +17,7 @@ from pprop import (
     APPNPClassifierCV,
     APPNPEnsembleClassifier,
     AutoClassifier,
+    ColumnsClassifier,
     Graph,
     InputError,
     LabelPropagationClassifier,
@@ -43,7 +44,7 @@ def by_hand(graph: Graph, seed: int) -> dict[str, Any]:
         "majority": LabelPropagationClassifier(graph, alpha=1.0, backend="numba"),
         "label_propagation": LabelPropagationClassifier(graph, backend="numba"),
         "network": MLPNodeClassifier(graph, random_state=seed, **QUICK),
-        "appnp": APPNPClassifier(graph, random_state=seed, **QUICK),
+        "appnp": APPNPClassifier(graph, normalization="sym", random_state=seed, **QUICK),
         "appnp_row": APPNPClassifierCV(graph, alphas=(0.1, 0.3, 0.5), normalization="row", random_state=seed, **QUICK),
         "appnp_label_reuse": APPNPEnsembleClassifier(
             graph, members=1, rounds=0, spread_errors=0.3, random_state=seed, **QUICK
@@ -293,3 +294,48 @@ def test_settings_are_cloned_and_impossible_ones_named(graph: Graph, nodes: Any,
         AutoClassifier(graph, **QUICK).fit(nodes, animals, stopping=(nodes[:3], animals[:3]))
     with pytest.raises(InputError, match=r"a pair \(nodes, y\) or a float in \(0, 1\)"):
         AutoClassifier(graph, **QUICK).fit(nodes, animals, stopping=1.5)
+
+
+RARE = np.where(NAMES[ALL // 30] == "cat", "rare", "usual")
+
+
+@pytest.mark.parametrize("most", [1, 4])
+def test_a_threshold_is_chosen_by_the_nodes_that_judge_and_is_saved(
+    graph: Graph, nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(auto, "MOST", most)
+    settings = {"scoring": "average_precision", "random_state": 3, **QUICK}
+    model = AutoClassifier(graph, threshold="recall=0.9", **settings).fit(nodes, RARE[nodes])
+    plain = AutoClassifier(graph, **settings).fit(nodes, RARE[nodes])
+    limit = model.best_.threshold_
+    assert limit is not None
+    assert limit.positive == "rare"
+    assert limit.nodes == len(model.validation_nodes_)
+    assert limit.recall >= 0.9
+    assert np.array_equal(model.predict_proba(), plain.predict_proba())
+    assert np.array_equal(model.predict() == "rare", model.predict_proba()[:, 0] >= limit.probability)
+    value = average_precision_score(RARE == "rare", model.predict_proba()[:, 0])
+    assert model.score(ALL, RARE) == pytest.approx(value)
+    model.save(tmp_path / "model")
+    loaded = load(tmp_path / "model", graph=graph)
+    assert loaded.fitted_.threshold == limit
+    assert np.array_equal(loaded.predict(), model.predict())
+    assert loaded.score(ALL, RARE) == model.score(ALL, RARE)
+
+
+def test_without_labels_as_inputs_no_candidate_reads_labels(graph: Graph, nodes: Any, animals: Any) -> None:
+    model = AutoClassifier(graph, label_inputs=False, random_state=3, **QUICK).fit(nodes, animals)
+    rows = {row.name: row.left_out for row in model.candidates_}
+    blind = {name for name, reason in rows.items() if reason == "it reads labels of training nodes"}
+    assert blind == {"label_propagation", "appnp_label_reuse"}
+    assert not blind & set(model.chosen_)
+    without = ColumnsClassifier(graph, label_inputs=False, random_state=3)
+    others = ~np.isin(nodes, model.validation_nodes_)
+    without.fit(nodes[others], animals[others])
+    judges = model.validation_nodes_
+    assert model.scores_["boosting"] == without.score(judges, NAMES[judges // 30])
+
+
+def test_one_class_only_without_nodes_to_judge_takes_no_threshold(graph: Graph) -> None:
+    with pytest.raises(InputError, match=r"'threshold' .* must be None without validation nodes"):
+        AutoClassifier(graph, threshold="f1", **QUICK).fit([0, 89], ["usual", "rare"])

@@ -197,3 +197,32 @@ def test_score_refuses_nodes_for_which_the_scoring_has_no_value(graph: Graph, pa
         model.score([0, 1, 2], ["usual"] * 3)
     with pytest.raises(InputError, match="'y' parameter of score must be labels among the classes"):
         model.score([0, 1, 2], ["usual", "rare", "odd"])
+
+
+@pytest.mark.parametrize("threshold", ["f1", "recall=0.9", "cost=5:1"])
+def test_boosting_decides_by_a_threshold_of_nodes_that_it_did_not_learn(
+    graph: Graph, pair: tuple[Any, ...], tmp_path: Path, threshold: str
+):
+    train, known, watched, truth = pair
+    model = pprop.ColumnsClassifier(graph, scoring="average_precision", threshold=threshold, random_state=0)
+    model.fit(train, known, stopping=(watched, truth))
+    plain = pprop.ColumnsClassifier(graph, random_state=0).fit(train, known, stopping=(watched, truth))
+    assert np.array_equal(model.logits_, plain.logits_)
+    shares = model.predict_proba()[:, 0]
+    assert np.array_equal(model.predict() == "rare", shares >= model.threshold_.probability)
+    taken = model.predict(watched) == "rare"
+    limit = model.threshold_
+    assert (limit.nodes, limit.taken, limit.hits) == (18, taken.sum(), (taken & (truth == "rare")).sum())
+    value = metrics.average_precision_score(truth == "rare", shares[watched])
+    assert model.score(watched, truth) == pytest.approx(value)
+    assert model.record_.stopping_score == pytest.approx(value)
+    model.save(tmp_path / "model")
+    loaded = pprop.load(tmp_path / "model", graph=graph)
+    assert loaded.threshold_ == limit
+    assert np.array_equal(loaded.predict(), model.predict())
+    assert loaded.score(watched, truth) == model.score(watched, truth)
+
+
+def test_boosting_without_validation_nodes_chooses_no_threshold(graph: Graph, nodes: Any, kinds: Any):
+    with pytest.raises(InputError, match=r"'threshold' .* must be None without validation nodes"):
+        pprop.ColumnsClassifier(graph, threshold="f1").fit(nodes, kinds)

@@ -97,7 +97,7 @@ _OWNERS: Mapping[str, tuple[ModelName, ...]] = {
     "time": (ModelName.AUTO,),
     "layers": (ModelName.RESIDUAL,),
     "hops": (ModelName.BOOSTING,),
-    "label_inputs": (ModelName.BOOSTING, ModelName.RESIDUAL),
+    "label_inputs": (ModelName.BOOSTING, ModelName.RESIDUAL, ModelName.AUTO),
     "normalization": (
         *(ModelName.APPNP, ModelName.PPNP, ModelName.SOLVED_PPNP, *_SEVERAL),
         *(ModelName.LABEL_PROPAGATION, ModelName.AUTO),
@@ -160,7 +160,7 @@ class ModelOptions(Options):
     label_inputs: Annotated[
         bool | None,
         option(
-            "boosting, residual: Whether training labels are inputs of the model. Published models do not read labels.  "
+            "boosting, residual, auto: Whether training labels are inputs of the model. Published models do not read labels.  "
             "[default: label-inputs]",
             "--label-inputs/--no-label-inputs",
         ),

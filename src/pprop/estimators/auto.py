@@ -30,6 +30,7 @@ from pprop.estimators.columns import ColumnsClassifier
 from pprop.estimators.ensemble import APPNPEnsembleClassifier
 from pprop.estimators.fitted import Fitted, check_same_graph, log_geometric_mean
 from pprop.estimators.gprgnn import GPRGNNClassifier
+from pprop.estimators.judgement import Judgement
 from pprop.estimators.label_propagation import LabelPropagationClassifier
 from pprop.estimators.node import NodeClassifier
 from pprop.estimators.parameters import GRAPH, RANDOM_STATE, parameters
@@ -66,6 +67,8 @@ class Way:
         Whether it needs features.
     labels
         From how many labelled nodes on it is tried.
+    reads_labels
+        Whether it is nothing without labels of training nodes as inputs. Others are told by their `label_inputs`.
     """
 
     make: type[NodeClassifier]
@@ -73,6 +76,7 @@ class Way:
     estimator: Callable[[int], Any] | None = None
     features: bool = True
     labels: int = 0
+    reads_labels: bool = False
 
 
 def _linear(seed: int) -> Any:
@@ -102,13 +106,15 @@ CANDIDATES: Mapping[str, Way] = MappingProxyType(
     {
         # without propagation a node has the label that was given, or else the shares of the classes
         "majority": Way(LabelPropagationClassifier, {"alpha": 1.0, "class_weight": None}, features=False),
-        "label_propagation": Way(LabelPropagationClassifier, features=False),
+        "label_propagation": Way(LabelPropagationClassifier, features=False, reads_labels=True),
         "network": Way(MLPNodeClassifier),
         "appnp": Way(APPNPClassifier),
         "boosting": Way(ColumnsClassifier, COLUMNS, features=False),
         "linear": Way(ColumnsClassifier, COLUMNS, _linear, features=False),
         "appnp_row": Way(APPNPClassifierCV, {"alphas": ALPHAS, "normalization": "row"}),
-        "appnp_label_reuse": Way(APPNPEnsembleClassifier, {"members": 1, "rounds": 0, "spread_errors": REUSE}),
+        "appnp_label_reuse": Way(
+            APPNPEnsembleClassifier, {"members": 1, "rounds": 0, "spread_errors": REUSE}, reads_labels=True
+        ),
         "residual": Way(ResidualClassifier, RESIDUAL, labels=MANY_LABELS),
         "forest": Way(ColumnsClassifier, COLUMNS, _forest, features=False),
         "gprgnn": Way(GPRGNNClassifier, labels=MANY_LABELS),
@@ -187,6 +193,9 @@ class AutoClassifier(NodeClassifier):
     on the validation nodes. Where nothing is better than the majority, it is kept alone. What is kept is then fitted once
     more, to all labels. With a `class_weight`, nodes count by it.
 
+    A `threshold` is chosen on the same validation nodes, before the last fit. With ``label_inputs=False`` no candidate
+    reads labels of training nodes: label propagation and ``"appnp_label_reuse"`` are left out.
+
     Samples are nodes, as in `APPNPClassifier`.
 
     Attributes
@@ -230,6 +239,8 @@ class AutoClassifier(NodeClassifier):
     )
     scoring: str | None = settings.AUTO_SCORING.field()
     positive: Any = settings.POSITIVE.field()
+    threshold: str | float | None = settings.THRESHOLD.field()
+    label_inputs: bool = settings.MEMBERS_READ_LABELS.field()
     time: float | None = settings.TIME.field()
     alpha: float | None = settings.TELEPORT.field()
     validation: float = settings.VALIDATION.field()
@@ -265,7 +276,15 @@ class AutoClassifier(NodeClassifier):
             self.why_ = f"Judged by the {scoring.words}."
         self.scoring_ = scoring
         trial = self._trial(given, target, scoring, seed)
+        judged = Judgement.read(
+            target.names,
+            codes[codes >= 0],
+            np.empty(0, dtype=np.int64) if trial is None else trial.codes,
+            values | {"scoring": None, "positive": scoring.positive},
+            type(self).__name__,
+        )
         names: Sequence[str] = ("label_propagation",)
+        kept = np.empty((0, target.columns))
         self.candidates_: tuple[Candidate, ...] = ()
         self.score_ = math.nan
         if trial is None:
@@ -278,13 +297,16 @@ class AutoClassifier(NodeClassifier):
             self.validation_nodes_ = np.unique(trial.nodes)
             outcomes = self._try_all(trial, every, begin, seed)
             names = self._choose(trial, outcomes)
+            kept = np.exp(log_geometric_mean([outcomes[name].probabilities for name in names]))
         self.chosen_ = tuple(names)
         if values["verbose"]:
             sys.stderr.write(f"Fitting {' and '.join(names)} to all labels\n")
         members = [self._candidate(name, seed) for name in names]
         self.best_ = members[0] if len(members) == 1 else BlendClassifier(self.graph, members=members)
         best = fit_member(self.best_, given)
-        best.fitted_ = replace(best.fitted_, unlabelled=given.unlabelled, missing_labels=given.missing_labels)
+        fitted = best.fitted_ if trial is None else judged.decided_by(best.fitted_, trial.codes, kept)
+        target = replace(fitted.target, scoring=None if values["scoring"] is None else scoring)
+        best.fitted_ = replace(fitted, target=target, unlabelled=given.unlabelled, missing_labels=given.missing_labels)
         return replace(best.fitted_, record=None, history=None)  # `best_` has those of its own training
 
     def _trial(self, given: Given, target: Classes, scoring: Scoring, seed: int) -> Trial | None:
@@ -362,6 +384,8 @@ class AutoClassifier(NodeClassifier):
         """Return why a candidate cannot be tried on this graph; empty: it can."""
         if way.features and self.graph.features is None:
             return "the graph has no features"
+        if way.reads_labels and not self.label_inputs:
+            return "it reads labels of training nodes"
         if len(every.nodes) < way.labels:
             return f"it needs {way.labels:,} labelled nodes, and there are {len(every.nodes):,}"
         return ""
@@ -420,7 +444,11 @@ class AutoClassifier(NodeClassifier):
     def _candidate(self, name: str, seed: int) -> NodeClassifier:
         way = CANDIDATES[name]
         names = {field.name for field in dataclasses.fields(cast("Any", way.make))}
-        names -= {"scoring", "positive"}  # of the choice: the candidates end their trainings by the paper's rule
+        names -= {
+            "scoring",
+            "positive",
+            "threshold",
+        }  # of the choice: the candidates end their trainings by the paper's rule
         settings = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name in names}
         settings |= way.own
         if "max_epochs" in way.own:

@@ -22,6 +22,7 @@ from pprop.estimators.propagated import outputs
 from pprop.estimators.propagated_features import PropagatedFeatures
 from pprop.estimators.reading import FitData, Given
 from pprop.graph import Graph
+from pprop.scoring import Outcome
 from pprop.training import History
 
 _NAME = "ColumnsClassifier"
@@ -48,8 +49,8 @@ class ColumnsClassifier(NodeClassifier):
     other nodes hold the labels of all training nodes. Samples are nodes, as in `APPNPClassifier`, which also lists the
     attributes.
 
-    Validation nodes, `stopping` of `fit`, measure the model and nothing else: their labels are neither learned nor in a
-    column.
+    Validation nodes, `stopping` of `fit`, measure the model and choose its `threshold`: their labels are neither learned
+    nor in a column.
 
     Attributes
     ----------
@@ -88,6 +89,9 @@ class ColumnsClassifier(NodeClassifier):
     folds: int = settings.COLUMN_FOLDS.field()
     components: int = settings.COMPONENTS.field()
     class_weight: str | Mapping[Any, float] | None = settings.CLASS_WEIGHT.field()
+    scoring: str | None = settings.MEASURED_SCORING.field()
+    positive: Any = settings.POSITIVE.field()
+    threshold: str | float | None = settings.THRESHOLD.field()
     stopping: float | None = settings.MEASURED.field()
     random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
 
@@ -133,12 +137,15 @@ class ColumnsClassifier(NodeClassifier):
         made = outputs(estimator, rows, graph.n_nodes, len(present), "probabilities", _BATCH, _NAME)
         logarithms = np.full((graph.n_nodes, target.columns), np.log(_LEAST))
         logarithms[:, present] = np.log(np.maximum(made, _LEAST))
-        watched, loss, accuracy = data.split.stopping, float("nan"), float("nan")
+        watched, loss, accuracy, score = data.split.stopping, float("nan"), float("nan"), None
         if len(watched):
             codes = data.values[watched]
             weights = None if data.weights is None else data.weights.nodes[watched]
             loss = -float(np.average(logarithms[watched, codes], weights=weights))
             accuracy = target.score(target.decode(codes), logarithms[watched], weights)
+            if values["scoring"] is not None:
+                outcome = Outcome(codes, target.probabilities(logarithms[watched]))
+                score = values["scoring"].judge(outcome, weights).value
         record = TrainingRecord(
             epochs=0,
             best_epoch=0,
@@ -151,6 +158,7 @@ class ColumnsClassifier(NodeClassifier):
             seed=data.seed,
             train_nodes=len(train),
             stopping_nodes=len(watched),
+            stopping_score=score,
         )
         self.estimator_, self.features_ = estimator, columns
         none = np.empty(0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pprop._validate import reject
 from pprop.estimators.fitted import Fitted
@@ -54,24 +55,38 @@ class Judgement:
         function
             Name for an error.
         """
+        split = data.split
+        # where training nodes end the training, no node is left to choose a threshold on
+        apart = np.setdiff1d(split.stopping, split.train)
+        return cls.read(data.target.names, data.values[split.train], data.values[apart], values, function)
+
+    @classmethod
+    def read(
+        cls,
+        names: NDArray[Any],
+        train: NDArray[np.int64],
+        validation: NDArray[np.int64],
+        values: Mapping[str, Any],
+        function: str,
+    ) -> Self:
+        """Read the settings, given the names of the classes and the class indices of training and validation nodes."""
         name, wanted, threshold = (values.get(each) for each in ("scoring", "positive", "threshold"))
         if name is None and wanted is None and threshold is None:
             return cls(None, None, None)
-        counts = np.bincount(data.values[data.split.train], minlength=data.target.columns)
-        positive = positive_class(data.target.names, counts, wanted, function=function)
-        scoring = None if name is None else Scoring(name, data.target.names, positive)
+        counts = np.bincount(train, minlength=len(names))
+        positive = positive_class(names, counts, wanted, function=function)
+        scoring = None if name is None else Scoring(name, names, positive)
         if threshold is None:
             return cls(scoring, None, None)
         if positive is None:
             expected = "one of the classes with a threshold, since there are more than two"
             reject("positive", function, expected, None)
-        stopping = data.split.stopping
-        if not len(stopping) or len(np.intersect1d(stopping, data.split.train)):
+        if not len(validation):
             expected = "None without validation nodes, on which a threshold is chosen"
             reject("threshold", function, expected, repr(threshold), remedy="Keep some nodes for validation.")
         rule = ThresholdRule.read(threshold, function)
         if rule.kind != "probability":
-            Scoring("recall", data.target.names, positive).check(data.values[stopping], "validation nodes")
+            Scoring("recall", names, positive).check(validation, "validation nodes")
         return cls(scoring, rule, positive)
 
     def decided(self, fitted: Fitted) -> Fitted:
@@ -80,8 +95,21 @@ class Judgement:
             return fitted
         assert fitted.split is not None
         nodes, target = fitted.split.stopping, fitted.target
-        (code,) = target.positions([self.positive])
         truth = target.encode(fitted.known_labels)[np.searchsorted(fitted.known_nodes, nodes)]
-        shares = target.probabilities(fitted.comparable(nodes))[:, code]
-        threshold = Threshold.choose(self.rule, self.positive, truth == code, shares)
-        return replace(fitted, target=replace(target, threshold=threshold))
+        return self.decided_by(fitted, truth, target.probabilities(fitted.comparable(nodes)))
+
+    def decided_by(self, fitted: Fitted, truth: NDArray[np.int64], probabilities: NDArray[Any]) -> Fitted:
+        """Return what a fit left behind with the threshold that these nodes choose.
+
+        Parameters
+        ----------
+        fitted
+            What a fit left behind.
+        truth, probabilities
+            Of the nodes: their class indices, shape (m,), and what a model predicts of them, shape (m, c).
+        """
+        if self.rule is None:
+            return fitted
+        (code,) = fitted.target.positions([self.positive])
+        threshold = Threshold.choose(self.rule, self.positive, truth == code, probabilities[:, code])
+        return replace(fitted, target=replace(fitted.target, threshold=threshold))

@@ -240,6 +240,7 @@ def _load_blend(folder: Path, manifest: Manifest, graph: Graph | None, known: Kn
         split = replace(split, evaluation=test)
     blend.fitted_ = replace(
         blended,
+        target=Classes(manifest.classes, manifest.scoring, manifest.threshold),
         split=split,
         record=manifest.record,
         accuracy=None if changed else manifest.accuracy,
