@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -221,12 +220,13 @@ def test_half_of_the_stopping_nodes_judge_and_in_the_end_all_are_used(graph: Gra
 
 
 def test_when_the_time_has_run_out_it_says_what_was_not_tried(graph: Graph, nodes: Any, animals: Any) -> None:
-    begin = time.perf_counter()
     model = AutoClassifier(graph, time=1e-6, random_state=0, **QUICK).fit(nodes, animals)
     assert list(model.scores_) == ["majority"]
-    assert {row.left_out for row in model.candidates_[1:]} == {"the time of 1e-06 s was used up"}
+    found = {row.name: row.left_out for row in model.candidates_[1:]}
+    few = {name: found.pop(name) for name in ("residual", "gprgnn")}
+    assert set(found.values()) == {"the time of 1e-06 s was used up"}
+    assert set(few.values()) == {"it needs 1,000 labelled nodes, and there are 30"}
     assert model.chosen_ == ("majority",)
-    assert time.perf_counter() - begin < 60  # a fit that has begun is finished
     with pytest.raises(InputError, match=r"'time' parameter of AutoClassifier must be a float in \(0, inf\)"):
         AutoClassifier(graph, time=0).fit(nodes, animals)
 

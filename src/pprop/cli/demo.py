@@ -61,7 +61,7 @@ def demo(
     session.checks.settle()
     begin, can_draw = time.perf_counter(), find_spec("matplotlib") is not None
 
-    from pprop.estimators.node import uses_bias
+    from pprop.estimators.node import recommended_normalization, uses_bias
     from pprop.models import APPNP, MLP
     from pprop.training import Stopping, run_seed, train
 
@@ -78,13 +78,15 @@ def demo(
     rule = Stopping(patience, max_epochs, CRITERION)
     seeds = [run_seed(split.seed, 0) for split in drawn]
     scaled = graph.scaled(SCALING.default)
-    bias = uses_bias("auto", scaled)  # as a classifier has it, so that the saved model is the first of these runs
+    # as a classifier has them, so that the saved model is the first of these runs
+    bias, normalization = uses_bias("auto", scaled), recommended_normalization(graph)
     session.say("network alone: reads the columns, not the pairs")
     network = train(MLP(bias=bias), scaled, drawn, seeds=seeds, stopping=rule, device=device, verbose=verbose)
     session.say("label propagation: reads the pairs, not the columns")
     spread = [_label_propagation(graph, split) for split in drawn]
     session.say("APPNP: a network, and ten steps of personalized PageRank")
-    appnp = train(APPNP(bias=bias), scaled, drawn, seeds=seeds, stopping=rule, device=device, verbose=verbose)
+    model = APPNP(bias=bias, normalization=normalization)
+    appnp = train(model, scaled, drawn, seeds=seeds, stopping=rule, device=device, verbose=verbose)
     record: dict[str, Any] = {
         "graph": "recipes",
         "fingerprint": graph.fingerprint,
