@@ -403,8 +403,8 @@ TIME = number(
     "time",
     120.0,
     "(0, inf)",
-    "Seconds after which no further candidate is tried. A fit that has begun is finished, and what is kept is fitted to all "
-    "labels. None: every candidate is tried.",
+    "Seconds after which no further candidate is tried, without the seconds to compile kernels, once on a machine. A fit that "
+    "has begun is finished, and what is kept is fitted to all labels. None: every candidate is tried.",
 ).optional()
 POSITIVE = Setting[Any](
     "positive",

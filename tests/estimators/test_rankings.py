@@ -61,6 +61,8 @@ DEFAULTS: dict[str, Callable[[Graph], Any]] = {
         graph, members=1, rounds=0, spread_errors=0.3, **QUICK
     ),
     "label propagation": lambda graph: pprop.LabelPropagationClassifier(graph),
+    "alpha chosen": lambda graph: pprop.APPNPClassifierCV(graph, **QUICK),
+    "learned hops": lambda graph: pprop.GPRGNNClassifier(graph, **QUICK),
     "propagated": lambda graph: pprop.PropagatedClassifier(LogisticRegression(), graph),
     "propagated naive Bayes": lambda graph: pprop.PropagatedClassifier(GaussianNB(), graph),
 }
@@ -70,6 +72,21 @@ DEFAULTS: dict[str, Callable[[Graph], Any]] = {
 def test_no_default_ranks_a_well_connected_rare_class_below_chance(name: str):
     model, others = fitted(DEFAULTS[name](rings()))
     assert model.normalization_ == "row"
+    assert auc(model, others, model.predict_proba(others)[:, 0]) > 0.5
+    assert auc(model, others, -model.decision_function(others)) > 0.5
+
+
+NOT_AVERAGED: dict[str, Callable[[Graph], Any]] = {
+    "network alone": lambda graph: pprop.MLPNodeClassifier(graph, **QUICK),
+    "boosting": lambda graph: pprop.ColumnsClassifier(graph, random_state=0),
+    "residual": lambda graph: pprop.ResidualClassifier(graph, layers=2, **QUICK),
+    "auto": lambda graph: pprop.AutoClassifier(graph, **QUICK),
+}
+
+
+@pytest.mark.parametrize("name", NOT_AVERAGED)
+def test_no_other_default_ranks_it_below_chance_either(name: str):
+    model, others = fitted(NOT_AVERAGED[name](rings()))
     assert auc(model, others, model.predict_proba(others)[:, 0]) > 0.5
     assert auc(model, others, -model.decision_function(others)) > 0.5
 

@@ -100,7 +100,7 @@ _OWNERS: Mapping[str, tuple[ModelName, ...]] = {
     "label_inputs": (ModelName.BOOSTING, ModelName.RESIDUAL, ModelName.AUTO),
     "normalization": (
         *(ModelName.APPNP, ModelName.PPNP, ModelName.SOLVED_PPNP, *_SEVERAL),
-        *(ModelName.LABEL_PROPAGATION, ModelName.AUTO),
+        *(ModelName.LABEL_PROPAGATION, ModelName.GPRGNN, ModelName.AUTO),
     ),
 }
 # models whose network has one width for all of its layers

@@ -47,6 +47,7 @@ class GPRGNNClassifier(TrainedClassifier):
     hidden: int = settings.WIDTH.field()
     dropout: float = settings.GCN_DROPOUT.field()
     penalty: float = settings.PENALTY.field()
+    normalization: str | None = settings.OWN_NORMALIZATION.field()
     learning_rate: float = settings.LEARNING_RATE.field()
     patience: int = settings.PATIENCE.field()
     max_epochs: int = settings.MAX_EPOCHS.field()

@@ -42,6 +42,8 @@ class GPRGNN(Architecture):
         On the nonzeros of the features and on the hidden layer.
     penalty
         lambda of lambda / 2 * |W_0|^2.
+    normalization
+        Of A_hat: the paper's is "sym".
 
     Examples
     --------
@@ -54,6 +56,7 @@ class GPRGNN(Architecture):
     steps: int = settings.STEPS.field()
     dropout: float = settings.GCN_DROPOUT.field()
     penalty: float = settings.PENALTY.field()
+    normalization: str = settings.NORMALIZATION.field()
 
     def weights(self, n_features: int, n_classes: int) -> tuple[Weight, ...]:
         first, second = (n_features, self.hidden), (self.hidden, n_classes)
@@ -86,7 +89,7 @@ class _BoundGPRGNN(BoundModel):
     def __init__(self, model: GPRGNN, graph: Graph, kernels: Kernels) -> None:
         super().__init__(graph, kernels)
         self._model = model
-        self._A_hat = kernels.steps(transition_matrix(graph), 0.0, 1)
+        self._A_hat = kernels.steps(transition_matrix(graph, model.normalization), 0.0, 1)
 
     def outputs(self, weights: Sequence[Tensor], masks: DropoutMasks) -> Tensor:
         W_0, b_0, W_1, b_1, w = weights
