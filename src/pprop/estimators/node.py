@@ -316,8 +316,10 @@ class NodeClassifier(ClassPredictor):
             values["patience"] = None
         seed = seed_of(getattr(self, "random_state", None), type(self).__name__)
         data = FitData.of(given, scaled, seed, values.get("class_weight"))
-        judged = Judgement.of(data, values, type(self).__name__)
-        learned = learn(model, data, values | {"scoring": judged.scoring})
+        judged_by = any(values.get(name) is not None for name in ("scoring", "positive", "threshold"))
+        judged = Judgement.of(data, values, type(self).__name__) if judged_by else None
+        scoring = None if judged is None else judged.scoring
+        learned = learn(model, data, values | {"scoring": scoring})
         if learned.alpha is not None:  # selected during fit
             values["alpha"] = learned.alpha
             model = self._model(values)
@@ -326,7 +328,7 @@ class NodeClassifier(ClassPredictor):
             kind=type(self),
             settings=self._settings(),
             graph=graph,
-            target=replace(data.target, scoring=judged.scoring),
+            target=replace(data.target, scoring=scoring),
             model=model,
             alpha=values.get("alpha"),
             outputs=learned.outputs,
@@ -340,7 +342,7 @@ class NodeClassifier(ClassPredictor):
             history=learned.history,
             choice=learned.choice,
         )
-        return judged.decided(fitted)
+        return fitted if judged is None else judged.decided(fitted)
 
     @property
     def recipe_(self) -> Recipe | None:
