@@ -12,8 +12,17 @@ from numpy.typing import NDArray
 from pprop import settings
 from pprop._validate import reject
 from pprop.estimators.fitted import AnyModel, Choice, Learned, choice_of
-from pprop.estimators.node import TrainedClassifier, train_options, warn_unfinished
-from pprop.estimators.parameters import GRAPH, NEIGHBOURS, PREDICTOR, RANDOM_STATE, ModuleOrFactory, parameters
+from pprop.estimators.node import (
+    GRAPH,
+    NEIGHBOURS,
+    PREDICTOR,
+    RANDOM_STATE,
+    ModuleOrFactory,
+    TrainedClassifier,
+    parameters,
+    train_options,
+    warn_unfinished,
+)
 from pprop.estimators.reading import FitData
 from pprop.graph import Graph
 from pprop.models import APPNP, MLP, PPNP, Model, SolvedPPNP

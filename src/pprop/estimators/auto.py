@@ -32,8 +32,7 @@ from pprop.estimators.fitted import Fitted, check_same_graph, log_geometric_mean
 from pprop.estimators.gprgnn import GPRGNNClassifier
 from pprop.estimators.judgement import Judgement
 from pprop.estimators.label_propagation import LabelPropagationClassifier
-from pprop.estimators.node import NodeClassifier
-from pprop.estimators.parameters import GRAPH, RANDOM_STATE, parameters
+from pprop.estimators.node import GRAPH, RANDOM_STATE, NodeClassifier, parameters
 from pprop.estimators.reading import Given, class_weights, known_labels, seed_of
 from pprop.estimators.residual import ResidualClassifier
 from pprop.estimators.targets import Classes, hold_out

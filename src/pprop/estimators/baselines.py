@@ -13,8 +13,7 @@ from pprop import settings
 from pprop._compiling import compiling
 from pprop._validate import reject
 from pprop.estimators.fitted import AnyModel, Fitted, Learned, TrainingRecord
-from pprop.estimators.node import NodeClassifier, TrainedClassifier
-from pprop.estimators.parameters import GRAPH, RANDOM_STATE, parameters
+from pprop.estimators.node import GRAPH, RANDOM_STATE, NodeClassifier, TrainedClassifier, parameters
 from pprop.estimators.reading import FitData, Given
 from pprop.graph import Graph
 from pprop.models import GAT, GCN, JK, NGCN

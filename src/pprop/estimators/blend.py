@@ -14,8 +14,7 @@ from pprop._compiling import compiling
 from pprop._validate import check_sequence, describe, reject
 from pprop.datasets import Split
 from pprop.estimators.fitted import MOST_MEMBERS, Blend, Fitted, TrainingRecord, Weights
-from pprop.estimators.node import NodeClassifier
-from pprop.estimators.parameters import parameters, unchecked
+from pprop.estimators.node import NodeClassifier, parameters, unchecked
 from pprop.estimators.reading import Given
 from pprop.estimators.targets import Classes
 from pprop.graph import Graph

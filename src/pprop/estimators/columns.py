@@ -16,8 +16,7 @@ from pprop import settings
 from pprop._compiling import compiling
 from pprop._validate import describe, reject
 from pprop.estimators.fitted import AnyModel, Columns, Fitted, Learned, TrainingRecord
-from pprop.estimators.node import NodeClassifier
-from pprop.estimators.parameters import GRAPH, RANDOM_STATE, parameters, unchecked
+from pprop.estimators.node import GRAPH, RANDOM_STATE, NodeClassifier, parameters, unchecked
 from pprop.estimators.propagated import outputs
 from pprop.estimators.propagated_features import PropagatedFeatures
 from pprop.estimators.reading import FitData, Given

@@ -15,8 +15,7 @@ from pprop import settings
 from pprop._compiling import compiling
 from pprop._validate import reject
 from pprop.estimators.fitted import AnyModel, Choice, Learned, TrainingRecord, Weights, choice_of, named_weights
-from pprop.estimators.node import TrainedClassifier, train_options, warn_unfinished
-from pprop.estimators.parameters import GRAPH, RANDOM_STATE, parameters
+from pprop.estimators.node import GRAPH, RANDOM_STATE, TrainedClassifier, parameters, train_options, warn_unfinished
 from pprop.estimators.reading import FitData
 from pprop.graph import Graph
 from pprop.models import APPNP

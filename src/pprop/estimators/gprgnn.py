@@ -9,8 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from pprop import settings
-from pprop.estimators.node import TrainedClassifier
-from pprop.estimators.parameters import GRAPH, RANDOM_STATE, parameters
+from pprop.estimators.node import GRAPH, RANDOM_STATE, TrainedClassifier, parameters
 from pprop.graph import Graph
 from pprop.models import GPRGNN
 

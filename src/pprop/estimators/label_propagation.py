@@ -15,8 +15,7 @@ from pprop._compiling import compiling
 from pprop._validate import describe, reject
 from pprop.datasets import Split
 from pprop.estimators.fitted import Fitted, TrainingRecord
-from pprop.estimators.node import NodeClassifier
-from pprop.estimators.parameters import GRAPH, parameters
+from pprop.estimators.node import GRAPH, NodeClassifier, parameters
 from pprop.estimators.reading import FitData, Given, class_weights
 from pprop.graph import Graph
 from pprop.models.label_propagation import FAINT, LabelPropagation, log_shares

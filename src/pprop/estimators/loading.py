@@ -35,8 +35,7 @@ from pprop.estimators.fitted import (
     member_name,
 )
 from pprop.estimators.manifest import MANIFEST, WEIGHTS, Manifest, damaged, read_manifest
-from pprop.estimators.node import NodeClassifier
-from pprop.estimators.parameters import NEIGHBOURS, ModuleOrFactory
+from pprop.estimators.node import NEIGHBOURS, ModuleOrFactory, NodeClassifier
 from pprop.estimators.saving import (
     EXTRA_PREFIX,
     HISTORY_PREFIX,

@@ -16,8 +16,7 @@ from sklearn.exceptions import NotFittedError
 from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.estimators.fitted import Fitted, Spread
-from pprop.estimators.node import ClassPredictor, recommended_normalization
-from pprop.estimators.parameters import GRAPH, parameters, unchecked
+from pprop.estimators.node import GRAPH, ClassPredictor, parameters, recommended_normalization, unchecked
 from pprop.estimators.reading import known_labels, labelled_nodes
 from pprop.estimators.targets import Classes, LabelsLike
 from pprop.graph import Graph

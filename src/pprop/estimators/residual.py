@@ -10,8 +10,7 @@ import numpy as np
 
 from pprop import settings
 from pprop.estimators.fitted import AnyModel, Learned
-from pprop.estimators.node import TrainedClassifier
-from pprop.estimators.parameters import GRAPH, RANDOM_STATE, parameters
+from pprop.estimators.node import GRAPH, RANDOM_STATE, TrainedClassifier, parameters
 from pprop.estimators.reading import FitData
 from pprop.graph import Graph
 from pprop.models import ResidualGNN
