@@ -61,7 +61,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def every_kernel_threaded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls of any size are shared by as many threads as numba has; usually one thread makes a small one."""
-    monkeypatch.setattr("pprop.kernels.numba_cpu.threads.LARGE", 0)
+    monkeypatch.setattr("pprop.kernels.numba_cpu._jit.LARGE", 0)
 
 
 @pytest.fixture

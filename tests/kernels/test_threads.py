@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import pprop
-from pprop.kernels.numba_cpu import _jit, threads
-from pprop.kernels.numba_cpu.threads import LARGE, Choice, Choices, Trials, size_of
+from pprop.kernels.numba_cpu import _jit
+from pprop.kernels.numba_cpu._jit import LARGE, Choice, Choices, Trials, size_of
 
 THREADS = cast("Any", numba).config.NUMBA_NUM_THREADS
 
@@ -94,13 +94,13 @@ def test_a_process_with_one_core_compiles_and_calls_nothing_parallel(monkeypatch
     made: list[Any] = []
     stamped = _jit._stamped
     monkeypatch.setattr(_jit, "_stamped", lambda dispatcher: made.append(dispatcher) or stamped(dispatcher))
-    monkeypatch.setattr(threads, "LARGE", 0)  # every call is large
+    monkeypatch.setattr(_jit, "LARGE", 0)  # every call is large
     run, out = _jit.kernel(number), np.zeros(4)
     parallel, alone = made
-    monkeypatch.setattr(threads, "usable_cores", lambda: 1)
+    monkeypatch.setattr(_jit, "usable_cores", lambda: 1)
     run(out)
     assert (len(parallel.signatures), len(alone.signatures)) == (0, 1)
-    monkeypatch.setattr(threads, "usable_cores", lambda: 2)
+    monkeypatch.setattr(_jit, "usable_cores", lambda: 2)
     run(out)
     assert (len(parallel.signatures), len(alone.signatures)) == (1, 1)
     assert out.tolist() == [0, 1, 2, 3]
@@ -110,10 +110,10 @@ def test_a_process_with_one_core_compiles_and_calls_nothing_parallel(monkeypatch
 def test_numba_s_threads_are_limited_for_a_call_and_not_for_others(monkeypatch):
     chosen: list[int] = []
     own = numba.get_num_threads()
-    monkeypatch.setattr(threads, "LARGE", 0)
+    monkeypatch.setattr(_jit, "LARGE", 0)
     monkeypatch.setattr(numba, "get_num_threads", lambda: 8)
     monkeypatch.setattr(numba, "set_num_threads", chosen.append)
-    monkeypatch.setattr(threads, "usable_cores", lambda: 3)
+    monkeypatch.setattr(_jit, "usable_cores", lambda: 3)
     _jit.kernel(number)(np.zeros(4))
     assert chosen == [3, 8]
     monkeypatch.undo()
@@ -137,7 +137,7 @@ def test_a_team_has_no_more_threads_than_cores(monkeypatch):
     from pprop.kernels import BACKENDS
 
     kernels = BACKENDS[0].kernels
-    monkeypatch.setattr(threads, "usable_cores", lambda: 1)
+    monkeypatch.setattr(_jit, "usable_cores", lambda: 1)
     assert kernels.runs_at_once(100) == 1
-    monkeypatch.setattr(threads, "usable_cores", lambda: 64)
+    monkeypatch.setattr(_jit, "usable_cores", lambda: 64)
     assert kernels.runs_at_once(100) == numba.get_num_threads()

@@ -14,9 +14,8 @@ from scipy import sparse
 import pprop
 from pprop import Graph, Model, Split
 from pprop.kernels.contract import TrainerSpec
-from pprop.kernels.numba_cpu.arena import Arena
-from pprop.kernels.numba_cpu.fused_readout import SharedRows, SharedSteps
-from pprop.kernels.numba_cpu.fused_structure import Entries
+from pprop.kernels.numba_cpu.fused_readout import Entries, SharedRows, SharedSteps
+from pprop.kernels.numba_cpu.team import Arena
 from pprop.kernels.numba_cpu.trainer import NumbaTrainer, _Run, _Shared
 from pprop.kernels.tensors import TensorTrainer
 from pprop.training.memory import RunPlan, plan_runs

@@ -30,8 +30,8 @@ from pprop.graph import Graph, transition_matrix
 from pprop.kernels import choose_backend
 from pprop.kernels.numba_cpu import live as loops
 from pprop.kernels.numba_cpu import live_batch as batch
-from pprop.kernels.numba_cpu.arena import Arena
 from pprop.kernels.numba_cpu.live import LiveRows, edge_weights, move_rows, pack_rows
+from pprop.kernels.numba_cpu.team import Arena
 from pprop.propagation.operator import POWERS, FixedPoint, Nodes, Values
 
 RESERVE = 1 / 16  # share of alpha tol that is left to rounding; pushes leave no residual above the rest

@@ -28,8 +28,8 @@ from scipy import sparse
 from pprop.graph import Transition
 from pprop.kernels.contract import SLOPE, EdgeAttention
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK, inline, kernel
-from pprop.kernels.numba_cpu.arena import aligned
 from pprop.kernels.numba_cpu.bits import KeepWords
+from pprop.kernels.numba_cpu.team import aligned
 from pprop.kernels.random_bits import EDGES, Draw
 
 Values = NDArray[Any]

@@ -21,7 +21,7 @@ from pprop.kernels.contract import (
     TrainerSpec,
 )
 from pprop.kernels.numba_cpu import bits, dense
-from pprop.kernels.numba_cpu.arena import aligned
+from pprop.kernels.numba_cpu._jit import usable_threads
 from pprop.kernels.numba_cpu.attention import NumbaAttention
 from pprop.kernels.numba_cpu.dense_features import NumbaDenseFeatures
 from pprop.kernels.numba_cpu.large_solves import LargeSolves
@@ -29,7 +29,7 @@ from pprop.kernels.numba_cpu.large_steps import LargeSteps
 from pprop.kernels.numba_cpu.rows import NumbaRows
 from pprop.kernels.numba_cpu.solves import NumbaSolves
 from pprop.kernels.numba_cpu.sparse import NumbaFeatures, NumbaSteps
-from pprop.kernels.numba_cpu.threads import usable_threads
+from pprop.kernels.numba_cpu.team import aligned
 from pprop.kernels.numba_cpu.trainer import NumbaTrainer, trainer_bytes
 from pprop.kernels.random_bits import HIDDEN, Draw, law_of, stream
 from pprop.kernels.solves import Solves, System

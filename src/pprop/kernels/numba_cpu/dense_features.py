@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from pprop.graph.features.dense_rows import DenseRows
 from pprop.kernels.contract import FeatureProduct
 from pprop.kernels.numba_cpu._jit import kernel, part
-from pprop.kernels.numba_cpu.arena import aligned
 from pprop.kernels.numba_cpu.bits import dense_words, mask_of
 from pprop.kernels.numba_cpu.stored_rows import RowsInMemory, copy_row
+from pprop.kernels.numba_cpu.team import aligned
 from pprop.kernels.numba_cpu.vectors import address, count, fma, item, keep_lanes, lanes, load, put, store
 from pprop.kernels.random_bits import DENSE_FEATURES, Draw
 

@@ -18,8 +18,8 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel
-from pprop.kernels.numba_cpu.arena import aligned
 from pprop.kernels.numba_cpu.solves import NORMS, accurate_residual
+from pprop.kernels.numba_cpu.team import aligned
 from pprop.kernels.solves import Limits, Solved, Solves, System
 
 Values = NDArray[Any]

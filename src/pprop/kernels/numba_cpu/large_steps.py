@@ -22,12 +22,10 @@ from numba import prange
 from numpy.typing import NDArray
 
 from pprop.graph import Transition
-from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel, part, serial
-from pprop.kernels.numba_cpu.arena import Arena
+from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel, part, serial, usable_threads
 from pprop.kernels.numba_cpu.column_ranges import AHEAD, add_sorted, column_ranges, sort_group
 from pprop.kernels.numba_cpu.sparse import NumbaSteps
-from pprop.kernels.numba_cpu.team import fetch_add
-from pprop.kernels.numba_cpu.threads import usable_threads
+from pprop.kernels.numba_cpu.team import Arena, fetch_add
 from pprop.kernels.numba_cpu.vectors import add, address, count, fma, item, lanes, load, prefetch, store, times, zeros
 from pprop.kernels.random_bits import Draw
 

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pprop.kernels.numba_cpu._jit import part, serial
+from pprop.kernels.numba_cpu._jit import part, serial, usable_threads
 from pprop.kernels.numba_cpu.push import COUNT, OPENED, PUSHES, TOUCHED, begin, copy, finer, longer, new_desk, settle
 from pprop.kernels.numba_cpu.team import Team, fetch_add
-from pprop.kernels.numba_cpu.threads import usable_threads
 
 # Where the error is bounded by what: residual mass and, entry by entry, degrees; mass; 2-norm; largest residual.
 UNDIRECTED, DIRECTED_ROW, DIRECTED_SYM, DIRECTED_COL = 0, 1, 2, 3

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from pprop.kernels.contract import RowPropagation
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel, part, serial
-from pprop.kernels.numba_cpu.arena import aligned
 from pprop.kernels.numba_cpu.bits import keep_word, keep_words, mask_of
+from pprop.kernels.numba_cpu.team import aligned
 from pprop.kernels.numba_cpu.vectors import address, fma, load, store, zeros
 from pprop.kernels.random_bits import PPR, Draw
 

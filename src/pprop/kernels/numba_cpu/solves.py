@@ -18,11 +18,9 @@ import numpy as np
 from numba import prange
 from numpy.typing import NDArray
 
-from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel, part, quiet, serial
-from pprop.kernels.numba_cpu.arena import aligned
-from pprop.kernels.numba_cpu.fused_structure import shares
-from pprop.kernels.numba_cpu.team import Team, meet
-from pprop.kernels.numba_cpu.threads import usable_threads
+from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel, part, quiet, serial, usable_threads
+from pprop.kernels.numba_cpu.fused_readout import shares
+from pprop.kernels.numba_cpu.team import Team, aligned, meet
 from pprop.kernels.numba_cpu.vectors import address, count, fma, gather, item, lanes, load, store, times, wide, zeros
 from pprop.kernels.solves import LOOK_EVERY, Limits, Solved, Solves, System
 

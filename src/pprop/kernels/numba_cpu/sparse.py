@@ -13,8 +13,8 @@ from scipy import sparse
 from pprop.graph import Transition
 from pprop.kernels.contract import FeatureProduct, Sides, StepPropagation
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel, quiet
-from pprop.kernels.numba_cpu.arena import aligned
 from pprop.kernels.numba_cpu.bits import NO_WORDS, KeepWords
+from pprop.kernels.numba_cpu.team import aligned
 from pprop.kernels.random_bits import EDGES, FEATURES, Draw, law_of
 
 _PLAIN, _STEP, _ADJOINT = 0, 1, 2

@@ -14,13 +14,20 @@ from numpy.typing import NDArray
 
 from pprop.kernels.contract import Trainer, TrainerBytes, TrainerSizes, TrainerSpec
 from pprop.kernels.numba_cpu import fused_network
+from pprop.kernels.numba_cpu._jit import usable_threads
 from pprop.kernels.numba_cpu.dense import loss_of_run
-from pprop.kernels.numba_cpu.fused_first import Biases, DenseFirst, SparseFirst, Tokens, Weights, first_bytes, prepared
-from pprop.kernels.numba_cpu.fused_readout import readout_of
-from pprop.kernels.numba_cpu.fused_structure import Crew, Law, Masks, padded
+from pprop.kernels.numba_cpu.fused_network import (
+    Biases,
+    DenseFirst,
+    SparseFirst,
+    Tokens,
+    Weights,
+    first_bytes,
+    prepared,
+)
+from pprop.kernels.numba_cpu.fused_readout import Crew, Law, Masks, padded, readout_of
 from pprop.kernels.numba_cpu.stored_rows import RowsInMemory
 from pprop.kernels.numba_cpu.team import Team
-from pprop.kernels.numba_cpu.threads import usable_threads
 from pprop.kernels.numba_cpu.vectors import lanes
 
 _UNITS, _CLASSES = (16, 64), (4, 8, 16, 20, 24)  # lanes of a block of hidden units, and of classes

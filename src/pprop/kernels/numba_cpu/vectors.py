@@ -14,7 +14,7 @@ are counted in elements. Nothing is checked, and the caller keeps the arrays ali
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from numba.extending import intrinsic, register_model
 from pprop.kernels.numba_cpu._jit import part
 
 
+@cache
 def lanes(width: int) -> tuple[Any, ...]:
     """Return the token that tells a kernel, at compile time, how many lanes its vectors have.
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from pprop._errors import CapacityError, InputError
 from pprop._interrupt import check_interrupt
 from pprop.kernels.arrays import all_finite
-from pprop.kernels.numba_cpu.arena import Arena
 from pprop.kernels.numba_cpu.large_steps import TransitionRows, step_rows
+from pprop.kernels.numba_cpu.team import Arena
 from pprop.propagation.stored.checkpoint import Checkpoint
 from pprop.propagation.stored.file_rows import Buffer, StoredRows, ahead
 from pprop.propagation.stored.graph_rows import DegreeScales, GraphRows, StoredEntries, degree_scales, largest_block
