@@ -29,7 +29,7 @@ import pprop
 from _measure import interleave, time_epochs
 from pprop.graph import transition_matrix
 from pprop.kernels.contract import FeatureMatrix
-from pprop.models.network import network_inputs
+from pprop.models.model import network_inputs
 
 STEPS, DROPOUT, PENALTY, HIDDEN, RATE = 10, 0.5, 0.005, 64, 0.01
 

@@ -20,7 +20,7 @@ from scipy import sparse
 import _planted_kernels as kernels
 from _planted_features import NormalFeatures, WordFeatures, step_through
 from pprop._errors import CapacityError
-from pprop._machine import usable_memory
+from pprop._process import usable_memory
 from pprop._validate import check_float, check_int, counted, describe, reject
 from pprop.graph import Graph
 from pprop.kernels.random_bits import PLANTED, derive_seed, stream

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from _planted import CHUNK, Planted
 from _planted_features import NormalFeatures, WordFeatures
-from pprop._interrupt import check_interrupt
+from pprop._process import check_interrupt
 from pprop._validate import check_int, reject
 from pprop.graph.files import check_disk, path_of, replaced_folder
 

@@ -103,7 +103,7 @@ def measure(shape: tuple[int, int, int, float, int, int], arguments: argparse.Na
     from _ours import difference_timer
     from _peers import CooPeer, Problem, PygPeer
     from pprop.graph import transition_matrix
-    from pprop.models.network import network_inputs
+    from pprop.models.model import network_inputs
 
     (nodes, entries, features, share, classes, runs), device = shape, arguments.device
     graph = make_graph(nodes, entries, features, share, classes)

@@ -34,8 +34,8 @@ from dense import make_graph
 from pprop.graph import transition_matrix
 from pprop.kernels import Draw, choose_backend
 from pprop.kernels.capture import Replayed, call_directly
+from pprop.models.model import network_inputs
 from pprop.models.module import module_inputs
-from pprop.models.network import network_inputs
 
 ALPHA = 0.1
 # nodes, entries of the adjacency, features, classes, runs at once

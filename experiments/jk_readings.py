@@ -31,7 +31,7 @@ import pprop
 from pprop import VALIDATION_SEEDS, Graph, Stopping
 from pprop.kernels import Kernels
 from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
-from pprop.models.network import Weight
+from pprop.models.model import Weight
 from pprop.models.operations import applied, drop, linear, relu_drop
 
 

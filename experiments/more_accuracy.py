@@ -42,7 +42,7 @@ from ensembles import ALPHAS, CHOSEN, FOLDS, STRENGTH
 from numpy.typing import NDArray
 
 from pprop import TEST_SEEDS, VALIDATION_SEEDS, Stopping, Trained
-from pprop._interrupt import TimeUp, end_at, remember_interrupts
+from pprop._process import TimeUp, end_at, remember_interrupts
 from pprop.datasets import DATASETS
 from pprop.models import Model
 from pprop.models.ensemble import Ensemble, mean_log_probabilities, spread_errors

@@ -29,7 +29,7 @@ if (
 @pytest.fixture(autouse=True, scope="session")
 def kernels_are_compiled_without_a_word() -> None:
     """Which test compiles a kernel depends on the order of the tests, and what a verb prints must not."""
-    from pprop._compiling import compiling
+    from pprop._process import compiling
 
     compiling._told = True
 

@@ -20,11 +20,9 @@ SOURCE = Path(pprop.__file__).parent
 ROWS: tuple[tuple[str, ...], ...] = (
     (
         "_errors",
-        "_compiling",
-        "_interrupt",
         "_validate",
         "_optional",
-        "_machine",
+        "_process",
         "_version",
         "_words",
     ),

@@ -13,7 +13,7 @@ import sys
 
 import pytest
 
-from pprop._machine import usable_cores
+from pprop._process import usable_cores
 
 # pprop comes before torch, whose waiting threads then sleep. The loops begin once all is loaded and compiled.
 WORK = """

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pprop
-from pprop._compiling import COMPILING, CompileClock, compiling
+from pprop._process import COMPILING, CompileClock, compiling
 from pprop.cli.output import Session
 from pprop.estimators.manifest import MANIFEST
 from pprop.training.loop import show_progress
@@ -30,7 +30,7 @@ class Time:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> tuple[CompileClock, Time]:
     moment = Time()
-    monkeypatch.setattr("pprop._compiling.time.perf_counter", moment)
+    monkeypatch.setattr("pprop._process.time.perf_counter", moment)
     return CompileClock(), moment
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pprop import _machine
-from pprop._machine import core_quota, settle_threads, usable_cores
+from pprop import _process
+from pprop._process import core_quota, settle_threads, usable_cores
 
 
 def write(folder: Path, **files: str) -> None:
@@ -66,14 +66,14 @@ def test_a_process_that_is_bound_to_one_core_uses_one():
 
 def test_the_quota_limits_what_the_affinity_allows(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)), raising=False)
-    monkeypatch.setattr(_machine, "core_quota", lambda: 3)
+    monkeypatch.setattr(_process, "core_quota", lambda: 3)
     assert usable_cores() == 3
-    monkeypatch.setattr(_machine, "core_quota", lambda: None)
+    monkeypatch.setattr(_process, "core_quota", lambda: None)
     assert usable_cores() == 64
 
 
 def test_a_command_lets_libraries_know_the_cores_and_leaves_what_is_chosen(monkeypatch):
-    monkeypatch.setattr(_machine, "usable_cores", lambda: 2)
+    monkeypatch.setattr(_process, "usable_cores", lambda: 2)
     monkeypatch.setattr(os, "cpu_count", lambda: 16)
     environment = {"OMP_NUM_THREADS": "1"}
     settle_threads(environment)

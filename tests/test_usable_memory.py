@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pprop._machine import usable_memory
+from pprop._process import usable_memory
 
 resource = pytest.importorskip("resource", reason="this system has no resource limits")
 
@@ -79,7 +79,7 @@ import resource
 import numpy as np, torch
 from scipy import sparse
 from pprop import *
-from pprop._machine import memory_limit, usable_memory
+from pprop._process import memory_limit, usable_memory
 
 path = Graph.from_scipy(sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(9000, 9000)))
 assert Propagation(path, solver=Exact())(torch.ones(9000, 1)).shape == (9000, 1)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from pprop._machine import wait_asleep
+from pprop._process import wait_asleep
 from pprop._version import __version__
 
 wait_asleep()

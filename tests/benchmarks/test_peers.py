@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import pprop
-from pprop.models.network import FeatureNetwork, initial_weights
+from pprop.models.model import FeatureNetwork, initial_weights
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 EPOCHS = 5

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from pprop import Graph, GraphError, read_npz, transition_matrix, write_npz
 from pprop.graph import Scaling
-from pprop.graph.features.dense_rows import DenseRows
+from pprop.graph.features.scaling import DenseRows
 
 N, F = 60, 70
 EDGES = sparse.csr_array((N, N))

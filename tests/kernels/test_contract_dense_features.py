@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from pprop.graph.features.dense_rows import DenseRows
+from pprop.graph.features.scaling import DenseRows
 from pprop.kernels import Draw
 
 DENSE_FEATURES = 8

@@ -13,7 +13,7 @@ import torch
 from scipy import sparse
 
 from pprop.graph import transition_matrix
-from pprop.graph.features.dense_rows import DenseRows
+from pprop.graph.features.scaling import DenseRows
 from pprop.kernels.contract import LabelledNodes, PropagateRows, PropagateSteps, TrainerSizes, TrainerSpec
 from pprop.kernels.device_rows import DeviceRows
 from pprop.kernels.random_bits import DENSE_FEATURES, EDGES, FEATURES, HIDDEN, PPR, Bernoulli, keep_bits, stream

@@ -17,7 +17,7 @@ from pprop.kernels import BACKENDS
 from pprop.kernels.random_bits import Bernoulli, keep_bits
 from pprop.models import Architecture
 from pprop.models.architecture import DropoutMasks
-from pprop.models.network import initial_weights
+from pprop.models.model import initial_weights
 
 SEEDS = [11, -4]
 N_CLASSES = 3

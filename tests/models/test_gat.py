@@ -12,7 +12,7 @@ from pprop.kernels import BACKENDS
 from pprop.kernels.random_bits import derive_seed
 from pprop.models import GAT
 from pprop.models.architecture import DropoutMasks
-from pprop.models.network import initial_weights
+from pprop.models.model import initial_weights
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from pprop.kernels import choose_backend
 from pprop.kernels.random_bits import derive_seed
 from pprop.models import NGCN
 from pprop.models.architecture import DropoutMasks
-from pprop.models.network import initial_weights
+from pprop.models.model import initial_weights
 
 BRANCHES = 7
 

@@ -15,7 +15,7 @@ from pprop.kernels import BACKENDS
 from pprop.kernels.contract import LabelledNodes
 from pprop.kernels.random_bits import signed
 from pprop.models.architecture import DropoutMasks
-from pprop.models.network import initial_weights
+from pprop.models.model import initial_weights
 from pprop.models.residual import EPSILON, ResidualGNN
 
 

@@ -11,7 +11,7 @@ from pprop import Chebyshev, InputError, SolvedPPNP, Stopping
 from pprop.graph import transition_matrix
 from pprop.kernels import choose_backend
 from pprop.models.architecture import DropoutMasks
-from pprop.models.network import network_inputs
+from pprop.models.model import network_inputs
 
 pytestmark = pytest.mark.slow
 

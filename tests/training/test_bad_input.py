@@ -11,7 +11,7 @@ from scipy import sparse
 
 import pprop
 from pprop import Graph, InputError, Split
-from pprop.models.network import network_inputs
+from pprop.models.model import network_inputs
 
 
 def changed(split: Split, **parts: Any) -> Split:

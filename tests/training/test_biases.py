@@ -13,9 +13,9 @@ import pprop
 from pprop import Graph, InputError, Split, Stopping
 from pprop.kernels import choose_backend
 from pprop.models.inference import bind_propagation
-from pprop.models.network import FeatureNetwork, initial_weights, network_inputs
+from pprop.models.model import FeatureNetwork, initial_weights, network_inputs
 from pprop.training.epoch import RunsTrainer
-from pprop.training.stopping import Stopping as Rule
+from pprop.training.loop import Stopping as Rule
 from pprop.training.task import Task, node_sets
 from pprop.training.trainers import training_of
 

@@ -11,7 +11,7 @@ from scipy import sparse
 
 import pprop
 from pprop import Graph, Split, Stopping
-from pprop.models.network import network_inputs
+from pprop.models.model import network_inputs
 
 pytestmark = pytest.mark.usefixtures("every_kernel_threaded")
 

@@ -18,8 +18,7 @@ from pprop.kernels.contract import Trainer
 from pprop.models import APPNP, GAT, GCN, JK, MLP, NGCN, PPNP, SolvedPPNP
 from pprop.settings import CRITERIA
 from pprop.training import trainers
-from pprop.training.loop import run_captured, run_loop
-from pprop.training.stopping import StoppingState
+from pprop.training.loop import StoppingState, run_captured, run_loop
 from pprop.training.train import TrainOptions, train_alphas
 
 pytestmark = pytest.mark.slow

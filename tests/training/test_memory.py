@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pprop import CapacityError, InputError
-from pprop._machine import memory_limit
+from pprop._process import memory_limit
 from pprop.kernels.contract import TrainerSizes
 from pprop.kernels.numba_cpu.trainer import trainer_bytes
 from pprop.training.memory import TrainingBytes, plan_runs, training_bytes
@@ -137,9 +137,9 @@ def test_results_that_do_not_fit_say_how_many_runs_would():
 
 
 def test_the_limit_is_a_share_of_the_machine(monkeypatch):
-    monkeypatch.setattr("pprop._machine.usable_memory", lambda: 1000)
+    monkeypatch.setattr("pprop._process.usable_memory", lambda: 1000)
     assert memory_limit("cpu") == 600
-    monkeypatch.setattr("pprop._machine.usable_memory", lambda: None)
+    monkeypatch.setattr("pprop._process.usable_memory", lambda: None)
     assert memory_limit("cpu") == 2**62
     assert plan_runs(CORA_BYTES, 10**5).chunks == 1
 

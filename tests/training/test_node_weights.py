@@ -12,7 +12,7 @@ from torch import nn
 
 import pprop
 from pprop import Graph, InputError, Split, Stopping
-from pprop.models.network import FeatureNetwork, initial_weights, network_inputs
+from pprop.models.model import FeatureNetwork, initial_weights, network_inputs
 from pprop.training.task import node_sets
 from pprop.training.train import TrainOptions, train_alphas
 

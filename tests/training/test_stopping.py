@@ -10,7 +10,7 @@ import torch
 
 from pprop import InputError, Stopping
 from pprop.settings import CRITERIA
-from pprop.training.stopping import StoppingState
+from pprop.training.loop import StoppingState
 
 
 def stop_by_loss(losses: list[float], patience: int) -> tuple[int, int]:

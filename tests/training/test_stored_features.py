@@ -11,8 +11,8 @@ from scipy import sparse
 
 import pprop
 from pprop import Graph, InputError, Split, Stopping
-from pprop.graph.features.dense_rows import DenseRows
-from pprop.models.network import FeatureNetwork, network_inputs
+from pprop.graph.features.scaling import DenseRows
+from pprop.models.model import FeatureNetwork, network_inputs
 from pprop.study.cell import make_cell
 
 N, F, CLASSES = 200, 70, 3

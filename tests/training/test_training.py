@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import pprop
 from pprop import Graph, Split, Stopping
-from pprop.models.network import FeatureNetwork, initial_weights
+from pprop.models.model import FeatureNetwork, initial_weights
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from pprop._machine import settle_threads
+from pprop._process import settle_threads
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pprop._machine import usable_memory
+from pprop._process import usable_memory
 from pprop._version import __version__
 from pprop.cli.data import where
 from pprop.cli.output import UNEXPECTED, Session

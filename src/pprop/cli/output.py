@@ -18,8 +18,8 @@ from typing import IO, Any, Literal, Self, cast, final
 
 import typer
 
-from pprop._compiling import COMPILING, compiling
 from pprop._errors import PYTHON, FormatError, PpropError, SeveralErrors, TakenError, Words, sentence_of
+from pprop._process import COMPILING, compiling
 from pprop.cli.errors import Checks, FileError, UsageError, file_sentence
 
 EXIT_CODES = {

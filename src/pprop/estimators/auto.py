@@ -21,8 +21,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from pprop import settings
-from pprop._compiling import compiling
 from pprop._errors import InputError
+from pprop._process import compiling
 from pprop._validate import warn
 from pprop.estimators.appnp import APPNPClassifier, APPNPClassifierCV, MLPNodeClassifier
 from pprop.estimators.blend import BlendClassifier, fit_member

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from pprop import settings
-from pprop._compiling import compiling
+from pprop._process import compiling
 from pprop._validate import reject
 from pprop.estimators.fitted import AnyModel, Fitted, Learned, TrainingRecord
 from pprop.estimators.node import GRAPH, RANDOM_STATE, NodeClassifier, TrainedClassifier, parameters

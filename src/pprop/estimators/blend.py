@@ -10,7 +10,7 @@ from typing import Any, cast, final
 import numpy as np
 from sklearn.base import clone
 
-from pprop._compiling import compiling
+from pprop._process import compiling
 from pprop._validate import check_sequence, describe, reject
 from pprop.datasets import Split
 from pprop.estimators.fitted import MOST_MEMBERS, Blend, Fitted, TrainingRecord, Weights

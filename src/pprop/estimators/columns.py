@@ -13,7 +13,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils.validation import has_fit_parameter
 
 from pprop import settings
-from pprop._compiling import compiling
+from pprop._process import compiling
 from pprop._validate import describe, reject
 from pprop.estimators.fitted import AnyModel, Columns, Fitted, Learned, TrainingRecord
 from pprop.estimators.node import GRAPH, RANDOM_STATE, NodeClassifier, parameters, unchecked

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop import settings
-from pprop._compiling import compiling
+from pprop._process import compiling
 from pprop._validate import reject
 from pprop.estimators.fitted import AnyModel, Choice, Learned, TrainingRecord, Weights, choice_of, named_weights
 from pprop.estimators.node import GRAPH, RANDOM_STATE, TrainedClassifier, parameters, train_options, warn_unfinished

@@ -23,7 +23,7 @@ from pprop.estimators.features import scaled_alike
 from pprop.estimators.source import GraphSource
 from pprop.estimators.targets import Classes
 from pprop.graph import Graph, Scaling
-from pprop.graph.labels import MISSING_LABELS
+from pprop.graph.attributes import MISSING_LABELS
 from pprop.kernels import BACKENDS, Backend, choose_backend
 from pprop.models import Architecture, FeatureNetwork, Model, SolvedPPNP
 from pprop.models.blocks import block_logits, steps_fit

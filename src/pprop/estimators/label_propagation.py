@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop import settings
-from pprop._compiling import compiling
+from pprop._process import compiling
 from pprop._validate import describe, reject
 from pprop.datasets import Split
 from pprop.estimators.fitted import Fitted, TrainingRecord

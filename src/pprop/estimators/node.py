@@ -49,8 +49,8 @@ from pprop.estimators.saving import save_model
 from pprop.estimators.source import GraphSource
 from pprop.estimators.targets import LabelsLike, check_same_kind
 from pprop.graph import Graph, Scaling
+from pprop.graph.attributes import MISSING_LABELS
 from pprop.graph.features.recipe import Recipe
-from pprop.graph.labels import MISSING_LABELS
 from pprop.models import Architecture, Model
 from pprop.scoring import Threshold
 from pprop.settings import ALPHA, MAX_EPOCHS, OPTIONAL_STOPPING, UNBIASED, Setting, check_fields

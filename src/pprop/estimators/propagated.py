@@ -20,7 +20,7 @@ from pprop.estimators.node import GRAPH, ClassPredictor, parameters, recommended
 from pprop.estimators.reading import known_labels, labelled_nodes
 from pprop.estimators.targets import Classes, LabelsLike
 from pprop.graph import Graph
-from pprop.graph.labels import MISSING_LABELS
+from pprop.graph.attributes import MISSING_LABELS
 from pprop.graph.rows import NodeNames, in_node_order
 from pprop.propagation import PowerIteration, Solver, solve
 from pprop.propagation.live_record import probabilities_of

@@ -18,14 +18,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from pprop._errors import InputError
-from pprop._machine import usable_memory
+from pprop._process import usable_memory
 from pprop._validate import check_bool, check_int, describe, reject
 from pprop.estimators.reading import known_labels, labelled_nodes, node_positions
 from pprop.estimators.targets import LabelsLike
 from pprop.graph import Graph
+from pprop.graph.attributes import MISSING_LABELS
 from pprop.graph.files import atomic_writer
 from pprop.graph.folder_arrays import HEADER, blocks, npy_header
-from pprop.graph.labels import MISSING_LABELS
 from pprop.propagation.columns import averages, known_nearby, structure_columns, walk_statistics
 from pprop.settings import ALPHA, COLUMN_FOLDS, COMPONENTS, HOPS
 

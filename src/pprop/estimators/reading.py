@@ -17,7 +17,7 @@ from pprop._validate import check_array, check_float, check_int, counted, descri
 from pprop.datasets import Split
 from pprop.estimators.targets import Classes, LabelsLike, class_labels, of_one_type
 from pprop.graph import Graph
-from pprop.graph.labels import MISSING_LABELS, check_codes, check_missing
+from pprop.graph.attributes import MISSING_LABELS, check_codes, check_missing
 from pprop.graph.rows import (
     NodeNames,
     check_beside_positions,

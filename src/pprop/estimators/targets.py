@@ -15,7 +15,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import column_or_1d
 
 from pprop._validate import check_array, check_texts, describe, reject, warn
-from pprop.graph.labels import MISSING_LABELS
+from pprop.graph.attributes import MISSING_LABELS
 from pprop.scoring import Outcome, Scoring, Threshold
 
 # Labels as `fit` and `score` take them: a list may hold None.

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Literal
 
+from pprop.graph.attributes import MISSING_LABELS, LabelKind
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.graph import Graph
-from pprop.graph.labels import MISSING_LABELS, LabelKind
 
 FUNCTION = "read_edges"
 

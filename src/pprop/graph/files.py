@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop._errors import CapacityError, FormatError, InputError, TakenError
-from pprop._machine import usable_memory
+from pprop._process import usable_memory
 from pprop._validate import describe, reject
 
 LARGEST_JSON = 2**26

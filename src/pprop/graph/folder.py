@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop._errors import CapacityError, TakenError
-from pprop._machine import usable_memory
+from pprop._process import usable_memory
 from pprop._validate import check_bool, counted, describe, reject
 from pprop.graph.attributes import Features, freeze, seal
 from pprop.graph.files import path_of, replaced_folder

@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 from pprop._errors import FormatError
 from pprop._validate import reject
 from pprop.graph.attributes import Recommended
-from pprop.graph.features.dense_rows import STORED
 from pprop.graph.features.recipe import Recipe
+from pprop.graph.features.scaling import STORED
 from pprop.graph.files import path_of, read_json, replaced_file
 from pprop.graph.folder_arrays import HEADER, map_array
 from pprop.graph.parts import count_loops

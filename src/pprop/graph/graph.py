@@ -15,13 +15,22 @@ from scipy import sparse
 from pprop._errors import GraphError, InputError, PpropError
 from pprop._validate import check_bool, describe, reject
 from pprop.graph import attributes
-from pprop.graph.attributes import Csr, Features, Recommended, canonical_csr, frozen, seal, share, symmetrized
+from pprop.graph.attributes import (
+    MISSING_LABELS,
+    Csr,
+    Features,
+    LabelKind,
+    Recommended,
+    canonical_csr,
+    frozen,
+    seal,
+    share,
+    symmetrized,
+)
 from pprop.graph.convert.arguments import as_arrays, as_sparse, check_class_indices, with_ids
-from pprop.graph.features.dense_rows import DenseRows
 from pprop.graph.features.recipe import Recipe
-from pprop.graph.features.scaling import Scaling
+from pprop.graph.features.scaling import DenseRows, Scaling
 from pprop.graph.features.structure import degree_columns, structural_features
-from pprop.graph.labels import MISSING_LABELS, LabelKind
 from pprop.graph.parts import GraphParts, count_loops
 from pprop.graph.rows import check_nodes
 from pprop.settings import SCALING

@@ -32,7 +32,7 @@ from typing import Any, Self, final
 from scipy import sparse
 
 from pprop.graph import Transition
-from pprop.graph.features.dense_rows import DenseRows
+from pprop.graph.features.scaling import DenseRows
 from pprop.kernels.arrays import Array
 from pprop.kernels.random_bits import Draw
 from pprop.kernels.solves import Solves, System

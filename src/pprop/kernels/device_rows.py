@@ -8,7 +8,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from pprop.graph.features.dense_rows import DenseRows
+from pprop.graph.features.scaling import DenseRows
 
 _BLOCK = 2**20  # numbers that are converted at a time, by way of float64
 

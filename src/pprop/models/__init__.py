@@ -4,8 +4,7 @@ from pprop.models.architecture import Architecture
 from pprop.models.gat import GAT
 from pprop.models.gcn import GCN, JK, NGCN
 from pprop.models.gprgnn import GPRGNN
-from pprop.models.model import APPNP, MLP, PPNP, Model, Predictor, PropagationSettings
-from pprop.models.network import FeatureNetwork
+from pprop.models.model import APPNP, MLP, PPNP, FeatureNetwork, Model, Predictor, PropagationSettings
 from pprop.models.residual import ResidualGNN
 from pprop.models.solved_ppnp import SolvedPPNP
 

@@ -17,7 +17,7 @@ from pprop.graph import Graph
 from pprop.kernels import Draw, Kernels
 from pprop.kernels.contract import LabelledNodes
 from pprop.kernels.draws import branch_seeds
-from pprop.models.network import Weight, network_inputs
+from pprop.models.model import Weight, network_inputs
 from pprop.settings import check_fields
 
 

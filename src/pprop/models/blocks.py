@@ -10,14 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pprop._machine import memory_limit
+from pprop._process import memory_limit
 from pprop._validate import check_int, describe, reject
 from pprop.graph import Graph
 from pprop.graph.files import path_of
 from pprop.kernels import Kernels
 from pprop.models.inference import BLOCK, network_predictions
-from pprop.models.model import Model, PropagationSettings
-from pprop.models.network import FeatureNetwork, network_inputs
+from pprop.models.model import FeatureNetwork, Model, PropagationSettings, network_inputs
 from pprop.propagation import PowerIteration
 from pprop.propagation.stored.steps import propagate_folder
 from pprop.settings import STEPS

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse, special
 
 from pprop.graph import Graph, transition_matrix
-from pprop.graph.features.dense_rows import DenseRows
+from pprop.graph.features.scaling import DenseRows
 from pprop.models.feature_rows import CPU, Device, Floats, device_named, leading_directions
-from pprop.models.network import network_inputs
+from pprop.models.model import network_inputs
 from pprop.models.one_vs_rest import TOLERANCE, LearningRows, Regression, fit_one_vs_rest
 from pprop.settings import (
     DEVICE,

@@ -12,7 +12,7 @@ from torch import Tensor
 from pprop.graph import Graph, transition_matrix
 from pprop.kernels import Draw, EdgeAttention, Kernels
 from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
-from pprop.models.network import Weight
+from pprop.models.model import Weight
 from pprop.models.operations import applied, drop, elu, linear
 from pprop.propagation.gradients import apply_linear
 from pprop.settings import GAT_DROPOUT, GAT_PENALTY, HEADS, UNITS

@@ -18,7 +18,7 @@ from pprop import settings
 from pprop.graph import Graph, transition_matrix
 from pprop.kernels import Kernels
 from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
-from pprop.models.network import Weight
+from pprop.models.model import Weight
 from pprop.models.operations import applied, linear, relu_drop
 
 

@@ -22,9 +22,8 @@ from pprop.graph import Graph
 from pprop.kernels import Draw, FeatureProduct, Kernels, LinearMap, StepPropagation
 from pprop.kernels.contract import FeatureMatrix
 from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
-from pprop.models.model import Model
+from pprop.models.model import FeatureNetwork, Model, RunsNetwork, network_inputs
 from pprop.models.module import call_module, make_module, module_inputs, module_state, node_blocks
-from pprop.models.network import FeatureNetwork, RunsNetwork, network_inputs
 from pprop.propagation.gradients import apply_linear
 from pprop.propagation.operator import PPROperator
 from pprop.propagation.solvers import PowerIteration, RowSolver

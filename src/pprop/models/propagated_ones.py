@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pprop._machine import memory_limit
+from pprop._process import memory_limit
 from pprop.graph import Graph
 from pprop.models.blocks import STREAMED, steps_fit
 from pprop.propagation import PowerIteration, Solver, solve

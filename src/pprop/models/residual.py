@@ -21,7 +21,7 @@ from pprop.graph import Graph, transition_matrix
 from pprop.kernels import Kernels
 from pprop.kernels.contract import LabelledNodes
 from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
-from pprop.models.network import Weight
+from pprop.models.model import Weight
 from pprop.models.operations import applied, drop, linear, mean_of_nodes, relu_drop
 
 # Added to a variance, so that a column that is the same for all nodes stays finite.

@@ -14,7 +14,7 @@ from pprop._validate import describe, reject
 from pprop.graph import Graph
 from pprop.kernels import Draw, Kernels, LinearMap
 from pprop.models.architecture import Architecture, BoundModel, DropoutMasks
-from pprop.models.network import Weight
+from pprop.models.model import Weight
 from pprop.models.operations import applied, linear, relu_drop
 from pprop.propagation import Chebyshev, PPROperator, ToleranceSolver
 from pprop.propagation.gradients import apply_map

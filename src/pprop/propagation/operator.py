@@ -19,7 +19,7 @@ from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 
 from pprop._errors import CapacityError
-from pprop._machine import usable_memory
+from pprop._process import usable_memory
 from pprop._validate import check_bool, check_choice, describe, reject
 from pprop.graph import Graph, Transition, transition_matrix
 from pprop.graph.transition import with_self_loops

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pprop._errors import FormatError, ToleranceError
-from pprop._interrupt import check_interrupt
+from pprop._process import check_interrupt
 from pprop._validate import check_choice, check_float, check_int, counted, describe, reject
 from pprop.graph.building.progress import show_stage
 from pprop.graph.files import check_disk

@@ -108,7 +108,7 @@ def check_executors(spark: SparkSession, work: Path) -> Executors:
 
         import pyarrow as pa
 
-        from pprop._machine import usable_memory
+        from pprop._process import usable_memory
         from pprop._version import __version__ as version
 
         importlib.import_module("pprop.kernels.numba_cpu.large_steps")  # with numba and torch, which tasks need

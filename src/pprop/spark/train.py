@@ -12,7 +12,7 @@ from pprop._errors import InputError
 from pprop._validate import counted
 from pprop.estimators.appnp import APPNPClassifier
 from pprop.graph import Graph
-from pprop.graph.labels import MISSING_LABELS
+from pprop.graph.attributes import MISSING_LABELS
 from pprop.settings import POSITIVE_ALPHA, UNBIASED
 from pprop.spark.foreign import Say, arrow
 from pprop.spark.graphs import work_folder

@@ -26,7 +26,7 @@ from torch import Tensor
 from pprop.kernels.contract import LabelledNodes, Trainer
 from pprop.models.architecture import Architecture, DropoutMasks
 from pprop.models.inference import PropagatedModel, gather_nodes
-from pprop.models.network import FeatureNetwork, RunsNetwork, network_inputs
+from pprop.models.model import FeatureNetwork, RunsNetwork, network_inputs
 from pprop.training.adam import Adam, Weights
 from pprop.training.task import Task
 

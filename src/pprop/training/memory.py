@@ -13,9 +13,9 @@ from typing import final
 import torch
 
 from pprop._errors import CapacityError, Remedy
-from pprop._machine import memory_limit
+from pprop._process import memory_limit
 from pprop._validate import check_int, describe
-from pprop.graph.features.dense_rows import DenseRows
+from pprop.graph.features.scaling import DenseRows
 from pprop.kernels.contract import FeatureMatrix, TrainerBytes
 from pprop.settings import DEVICE
 

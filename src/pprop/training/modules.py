@@ -22,8 +22,8 @@ from pprop.kernels.capture import Replayed, call_directly
 from pprop.kernels.contract import LabelledNodes, Trainer
 from pprop.models.architecture import DropoutMasks
 from pprop.models.inference import PropagatedModel
+from pprop.models.model import FeatureNetwork
 from pprop.models.module import call_module, make_module, module_state, node_blocks
-from pprop.models.network import FeatureNetwork
 from pprop.training.adam import BestWeights
 from pprop.training.module_randomness import ModuleRandomness
 from pprop.training.task import Task

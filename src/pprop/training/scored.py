@@ -19,7 +19,7 @@ from torch import Tensor
 from pprop._validate import reject
 from pprop.kernels.contract import LabelledNodes, Trainer
 from pprop.scoring import Scoring
-from pprop.training.stopping import Stopping
+from pprop.training.loop import Stopping
 
 # The logits (R, m, c) of nodes (R, m), given the weights of R runs.
 LogitsOf = Callable[[list[Tensor], Tensor], Tensor]

@@ -22,7 +22,7 @@ from pprop.kernels import Kernels
 from pprop.kernels.contract import LabelledNodes
 from pprop.scoring import Scoring
 from pprop.settings import DEVICE
-from pprop.training.stopping import Stopping
+from pprop.training.loop import Stopping
 
 
 def node_sets(

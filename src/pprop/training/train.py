@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from pprop._compiling import compiling
-from pprop._interrupt import remember_interrupts
+from pprop._process import compiling, remember_interrupts
 from pprop._validate import check_bool, check_int, describe, reject
 from pprop.datasets import Split
 from pprop.graph import Graph
@@ -25,13 +24,12 @@ from pprop.models.inference import Inference
 from pprop.propagation import PowerIteration
 from pprop.scoring import Scoring
 from pprop.settings import ALPHAS, BACKEND, DEVICE, LEARNING_RATE
-from pprop.training.loop import RunsEnded, show_progress, train_chunks
+from pprop.training.loop import RunsEnded, Stopping, show_progress, train_chunks
 from pprop.training.memory import explain_exhaustion, plan_runs
 from pprop.training.minibatch.neighbourhoods import EPS
 from pprop.training.minibatch.training import BATCH, NeighbourhoodTraining, check_model
 from pprop.training.result import LARGEST_RATE, LoopResult, Trained, diverged, finite_logits, without_stopping
 from pprop.training.scored import rule_of
-from pprop.training.stopping import Stopping
 from pprop.training.task import Task, check_device, check_runs, check_split_labels, check_weights, node_sets
 from pprop.training.trainers import ModelTraining, training_of
 

@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop.graph import transition_matrix
-from pprop.graph.features.dense_rows import DenseRows
+from pprop.graph.features.scaling import DenseRows
 from pprop.kernels.contract import PropagateRows, PropagateSteps, Trainer, TrainerBytes, TrainerSizes, TrainerSpec
 from pprop.models import Architecture, FeatureNetwork, Model, SolvedPPNP
 from pprop.models.inference import PropagatedModel, RowReadout, bind_propagation
-from pprop.models.model import PropagationSettings
+from pprop.models.model import PropagationSettings, initial_weights, network_inputs
 from pprop.models.module import module_inputs
-from pprop.models.network import initial_weights, network_inputs
 from pprop.models.propagated_ones import propagated_ones
 from pprop.propagation import PowerIteration, PPROperator
 from pprop.training.epoch import ArchitectureObjective, NetworkObjective, RunsTrainer

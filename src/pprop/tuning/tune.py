@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from pprop._errors import DivergenceError, InputError
-from pprop._interrupt import TimeUp, check_interrupt, end_at, remember_interrupts
+from pprop._process import TimeUp, check_interrupt, end_at, remember_interrupts
 from pprop._validate import check_choice, check_float, check_int, describe, reject
 from pprop.datasets import Split
 from pprop.estimators import APPNPClassifier, MLPNodeClassifier, NodeClassifier, PPNPClassifier

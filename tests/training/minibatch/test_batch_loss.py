@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pprop import Graph, PropagationSettings, Split
 from pprop.kernels import choose_backend
-from pprop.models.network import FeatureNetwork, initial_weights, network_inputs
+from pprop.models.model import FeatureNetwork, initial_weights, network_inputs
 from pprop.propagation.operator import PPROperator
 from pprop.scale import find_neighbourhoods
 from pprop.training.minibatch.batches import Batches, Columns

@@ -13,7 +13,7 @@ from scipy import sparse
 import pprop
 from pprop import APPNP, Graph, Split, Stopping, scale
 from pprop.graph import Scaling
-from pprop.models.network import FeatureNetwork, initial_weights, network_inputs
+from pprop.models.model import FeatureNetwork, initial_weights, network_inputs
 from pprop.propagation.operator import PPROperator
 
 SHORT = Stopping(max_epochs=30)

@@ -8,9 +8,9 @@ from os import PathLike
 from typing import Literal, TypeAlias
 
 from pprop._errors import CapacityError
-from pprop._interrupt import remember_interrupts
-from pprop._machine import usable_memory
+from pprop._process import remember_interrupts, usable_memory
 from pprop._validate import check_bool, check_float, check_int, describe, reject
+from pprop.graph.attributes import MISSING_LABELS, LabelKind
 from pprop.graph.building.node_arrays import FUNCTION, feature_file
 from pprop.graph.building.node_numbers import MOST_NODES
 from pprop.graph.building.stages import Build
@@ -19,7 +19,6 @@ from pprop.graph.features.recipe import Recipe
 from pprop.graph.files import existing_file
 from pprop.graph.folder import GraphFolder
 from pprop.graph.folder_manifest import check_target
-from pprop.graph.labels import MISSING_LABELS, LabelKind
 from pprop.graph.tables.build import TableColumns
 from pprop.graph.tables.readers import table_name
 from pprop.graph.tables.streams import TableStream

@@ -17,8 +17,8 @@ from pprop._validate import describe, reject
 from pprop.graph.archive import DAMAGE, open_saved
 from pprop.graph.attributes import Features, check_features, check_finite, check_labels
 from pprop.graph.building.sparse_rows import ENDING, SparseFiles
-from pprop.graph.features.dense_rows import STORED
 from pprop.graph.features.recipe import Recipe
+from pprop.graph.features.scaling import STORED
 from pprop.graph.files import existing_file, mapped_array
 from pprop.graph.folder_arrays import ArrayWriter, blocks, map_array, write_array, write_texts
 from pprop.graph.tables.build import TableColumns, padded

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-from pprop._interrupt import check_interrupt
+from pprop._process import check_interrupt
 
 
 @contextmanager

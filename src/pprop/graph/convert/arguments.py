@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pprop._errors import CapacityError, GraphError
-from pprop._machine import usable_memory
+from pprop._process import usable_memory
 from pprop._validate import check_array, check_texts, describe, is_a, reject
-from pprop.graph.attributes import check_names
-from pprop.graph.labels import MISSING_LABELS, check_codes
+from pprop.graph.attributes import MISSING_LABELS, check_codes, check_names
 from pprop.graph.rows import NodeNames, in_node_order, index_of
 
 BYTES_AN_ENTRY = 16  # of a sparse matrix: the value and its column

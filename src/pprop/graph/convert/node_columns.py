@@ -14,8 +14,8 @@ from scipy import sparse
 
 from pprop._errors import Advice, GraphError, InputError, Remedy
 from pprop._validate import check_choice, check_sequence, counted, describe, is_a, listed, nearest, reject
+from pprop.graph.attributes import LABEL_KINDS, LabelKind
 from pprop.graph.convert.arguments import as_class_indices, is_matrix
-from pprop.graph.labels import LABEL_KINDS, LabelKind
 
 if TYPE_CHECKING:
     from pprop.graph.tables.table import DataTable

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pprop._errors import CapacityError, GraphError
-from pprop._machine import usable_memory
 from pprop._optional import require
+from pprop._process import usable_memory
 from pprop._validate import describe, reject
 from pprop.graph.convert.links import edge_list
 from pprop.graph.parts import GraphParts

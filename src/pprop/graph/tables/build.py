@@ -17,13 +17,21 @@ from scipy import sparse
 
 from pprop._errors import Advice, FormatError, GraphError, Remedy, UnknownNodeError
 from pprop._validate import check_bool, check_choice, check_sequence, counted, describe, listed, reject
-from pprop.graph.attributes import Csr, check_features, check_labels, seal
+from pprop.graph.attributes import (
+    LABEL_KINDS,
+    MISSING_LABELS,
+    Csr,
+    LabelKind,
+    check_features,
+    check_labels,
+    check_missing,
+    seal,
+)
 from pprop.graph.convert.arguments import as_class_indices, by_nodes, check_class_indices, encoded_frame, is_frame
-from pprop.graph.features.dense_rows import STORED, row_blocks
 from pprop.graph.features.recipe import Recipe
+from pprop.graph.features.scaling import STORED, row_blocks
 from pprop.graph.features.structure import DEGREES, degree_columns
 from pprop.graph.files import existing_file, is_array_file, mapped_array
-from pprop.graph.labels import LABEL_KINDS, MISSING_LABELS, LabelKind, check_missing
 from pprop.graph.rows import check_same_index, index_of, numbers_rows
 from pprop.graph.tables.arrow import Column, pa
 from pprop.graph.tables.classes import read_labels

@@ -1,7 +1,7 @@
 """Labels as people write them: a column of cells to class codes and names, unknown ones told by their marks.
 
 A column that holds no classes is refused, unless the caller asks for a category: numbers that measure something, nearly as
-many values as labels, several tags in a cell. `pprop.graph.labels` says which whole numbers are classes.
+many values as labels, several tags in a cell. `pprop.graph.attributes` says which whole numbers are classes.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from pprop._errors import Advice, FormatError, Remedy
 from pprop._validate import describe, reject
-from pprop.graph.features.columns import is_list
-from pprop.graph.labels import (
+from pprop.graph.attributes import (
     HANDFUL,
     MANY,
     MISSING_LABELS,
@@ -27,6 +26,7 @@ from pprop.graph.labels import (
     doubt_of_numbers,
     nearly_distinct,
 )
+from pprop.graph.features.columns import is_list
 from pprop.graph.tables.arrow import pa, pc
 from pprop.graph.tables.table import DataTable, as_integers, is_text, spelled
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop._errors import CapacityError
-from pprop._machine import usable_memory
+from pprop._process import usable_memory
 from pprop.graph.tables.arrow import Column, pa, pc
 from pprop.graph.tables.table import as_integers
 

@@ -27,8 +27,7 @@ import numpy as np
 from numba.core import event
 from numba.core.compiler_lock import global_compiler_lock
 
-from pprop._compiling import compiling
-from pprop._machine import usable_cores
+from pprop._process import compiling, usable_cores
 
 # Numbers in the arrays of a call from which on threads share it at once.
 LARGE = 1 << 22

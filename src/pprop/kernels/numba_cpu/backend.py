@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop.graph import Transition
-from pprop.graph.features.dense_rows import DenseRows
+from pprop.graph.features.scaling import DenseRows
 from pprop.kernels.contract import (
     LARGE_ENTRIES,
     FeatureMatrix,

@@ -14,7 +14,7 @@ import numpy as np
 from numba import prange
 from numpy.typing import NDArray
 
-from pprop.graph.features.dense_rows import DenseRows
+from pprop.graph.features.scaling import DenseRows
 from pprop.kernels.contract import FeatureProduct
 from pprop.kernels.numba_cpu._jit import kernel, part
 from pprop.kernels.numba_cpu.bits import dense_words, mask_of

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from pprop.graph.features.dense_rows import DenseRows
+from pprop.graph.features.scaling import DenseRows
 from pprop.kernels.contract import FeatureMatrix
 from pprop.kernels.numba_cpu._jit import part, serial
 from pprop.kernels.numba_cpu.bits import keep_words, row_words

@@ -10,7 +10,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from pprop.graph.features.dense_rows import DenseRows
+from pprop.graph.features.scaling import DenseRows
 from pprop.kernels.numba_cpu._jit import part
 from pprop.kernels.numba_cpu.vectors import (
     Vector,

@@ -15,7 +15,7 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
-from pprop.graph.features.dense_rows import DenseRows
+from pprop.graph.features.scaling import DenseRows
 from pprop.kernels.device_rows import DeviceRows
 from pprop.kernels.random_bits import DENSE_FEATURES
 from pprop.kernels.triton_gpu.bits import RowWords

@@ -21,7 +21,7 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
-from pprop._machine import free_device_memory
+from pprop._process import free_device_memory
 from pprop.graph import Transition
 from pprop.kernels.random_bits import Draw
 from pprop.kernels.triton_gpu.launch import LargeTuning, device, kernel, power_of_two

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop._errors import CapacityError, Remedy
-from pprop._interrupt import check_interrupt
+from pprop._process import check_interrupt
 from pprop._validate import counted
 from pprop.propagation.stored.file_rows import ahead
 from pprop.propagation.stored.graph_rows import DegreeScales, largest_block

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop._errors import FormatError, InputError
-from pprop._interrupt import check_interrupt
+from pprop._process import check_interrupt
 from pprop.graph.transition import LEAST_DEGREE
 from pprop.propagation.stored.file_rows import Buffer, StoredRows, ahead
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop._errors import CapacityError, InputError
-from pprop._interrupt import check_interrupt
+from pprop._process import check_interrupt
 from pprop.kernels.arrays import all_finite
 from pprop.kernels.numba_cpu.large_steps import TransitionRows, step_rows
 from pprop.kernels.numba_cpu.team import Arena

@@ -20,8 +20,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from pprop._interrupt import remember_interrupts
-from pprop._machine import free_device_memory, usable_memory
+from pprop._process import free_device_memory, remember_interrupts, usable_memory
 from pprop._validate import check_choice, check_int, describe, reject
 from pprop.graph.files import atomic_writer, check_disk
 from pprop.kernels import choose_backend

@@ -11,7 +11,7 @@ from typing import final
 import torch
 
 from pprop._errors import DivergenceError, InputError, MissingDependencyError, PpropError, Remedy
-from pprop._interrupt import TimeUp, check_interrupt, end_at, remember_interrupts
+from pprop._process import TimeUp, check_interrupt, end_at, remember_interrupts
 from pprop._validate import check_choice, check_float
 from pprop.kernels import choose_backend
 from pprop.settings import DEVICE

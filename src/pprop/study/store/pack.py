@@ -22,7 +22,7 @@ from typing import Any, final
 import numpy as np
 
 from pprop._errors import FormatError, InputError
-from pprop._machine import usable_memory
+from pprop._process import usable_memory
 from pprop._validate import describe
 from pprop.graph.files import place_file
 from pprop.study.experiment import Experiment

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from pprop.graph.features.dense_rows import DenseRows
+from pprop.graph.features.scaling import DenseRows
 from pprop.kernels import FeatureProduct, Kernels
 from pprop.kernels.contract import FeatureMatrix, LabelledNodes
 from pprop.kernels.random_bits import ORDER, sequence_word

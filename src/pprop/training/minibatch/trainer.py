@@ -20,7 +20,7 @@ from pprop.kernels import Draw, Kernels
 from pprop.kernels.contract import FeatureMatrix, LabelledNodes, PropagateRows, Trainer, TrainerSpec
 from pprop.kernels.random_bits import BRANCHES, derive_seed
 from pprop.models import Model
-from pprop.models.network import FeatureNetwork, RunsNetwork
+from pprop.models.model import FeatureNetwork, RunsNetwork
 from pprop.training.adam import Adam, Weights
 from pprop.training.minibatch.batches import Batches, Columns, MiniBatch
 from pprop.training.minibatch.neighbourhoods import Neighbourhoods

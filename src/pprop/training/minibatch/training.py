@@ -11,15 +11,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pprop._machine import memory_limit
+from pprop._process import memory_limit
 from pprop._validate import describe, reject
 from pprop._words import duration
-from pprop.graph.features.dense_rows import DenseRows
+from pprop.graph.features.scaling import DenseRows
 from pprop.kernels import choose_backend
 from pprop.kernels.contract import FeatureMatrix, Trainer
 from pprop.models import Architecture, FeatureNetwork, Model
 from pprop.models.blocks import block_logits
-from pprop.models.network import initial_weights, network_inputs
+from pprop.models.model import initial_weights, network_inputs
 from pprop.propagation import PowerIteration
 from pprop.training.adam import Adam
 from pprop.training.memory import TrainingBytes

@@ -1,16 +1,30 @@
-"""What this process may use of the machine: memory, to refuse early what cannot fit, and cores.
+"""This process: what it may use of the machine, Ctrl-C and time limits, and how long its kernels take to compile.
 
-Cores are those that it is bound to, and no more than the quota of its container. More threads than that do not help: the
-system stops them all for the rest of each period once the quota is used up, and the threads of one loop wait for the slowest.
+Memory is known to refuse early what cannot fit. Cores are those that the process is bound to, and no more than the quota of
+its container. More threads than that do not help: the system stops them all for the rest of each period once the quota is
+used up, and the threads of one loop wait for the slowest.
+
+Python raises KeyboardInterrupt wherever it happens to be. Inside a callback of a compiled library (LLVM calls back while
+numba compiles) the exception is printed and forgotten, and a long training would go on. `remember_interrupts` notes the
+signal as well, and `check_interrupt`, called once an epoch, raises it again. `end_at` ends a computation in the same way.
+
+A kernel is compiled at its first use on a machine, and read from a cache later. A user who waits for that should know why,
+and a time per epoch that includes it says nothing about the next training. The backends report to `compiling`; what trains
+takes the seconds of before from those of after; who speaks to people asks to be told.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, MutableMapping
+import signal
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, MutableMapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from types import FrameType
+from typing import TYPE_CHECKING, Any, final
 
 if TYPE_CHECKING:
     import torch
@@ -182,3 +196,168 @@ def text_of(file: Path) -> str:
         return file.read_text()
     except OSError:
         return ""
+
+
+_pending = threading.Event()
+
+
+class _Noted:
+    """Call a handler of SIGINT, and note that it has raised."""
+
+    def __init__(self, handler: Callable[[int, FrameType | None], Any]) -> None:
+        self.handler = handler
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        try:
+            self.handler(number, frame)
+        except BaseException:  # of PySpark after its context has ended also an AttributeError
+            _pending.set()
+            raise KeyboardInterrupt from None
+
+
+@contextmanager
+def remember_interrupts() -> Generator[None]:
+    """Note Ctrl-C while the block runs; in the main thread.
+
+    A handler that the program or a library has set (PySpark sets one and leaves it) is called as before: if it raises, that is
+    noted, and if it does not, nothing is.
+
+    >>> with remember_interrupts():
+    ...     check_interrupt()
+    """
+    before = signal.getsignal(signal.SIGINT)
+    within = isinstance(before, _Noted)  # a block in a block
+    if not callable(before) or within or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _pending.clear()
+    signal.signal(signal.SIGINT, _Noted(before))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        _pending.clear()
+
+
+def check_interrupt() -> None:
+    """Raise KeyboardInterrupt if there was one that was lost."""
+    if _pending.is_set() and threading.current_thread() is threading.main_thread():
+        raise KeyboardInterrupt
+
+
+class TimeUp(Exception):  # noqa: N818  no error: the user asked for it
+    """The time limit has come."""
+
+
+@contextmanager
+def end_at(moment: float | None) -> Generator[None]:
+    """Raise TimeUp in the block when `time.monotonic` reaches `moment`; None: never.
+
+    The main thread is interrupted as by Ctrl-C, which training loops answer within an epoch. In another thread, which
+    cannot be interrupted, the block is not ended.
+
+    Examples
+    --------
+    >>> try:
+    ...     with end_at(time.monotonic() + 0.05):
+    ...         time.sleep(10)
+    ... except TimeUp:
+    ...     print("over")
+    over
+    """
+    if moment is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    fired = threading.Event()
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def fire() -> None:
+        fired.set()
+        signal.pthread_kill(main, signal.SIGINT)
+
+    timer = threading.Timer(max(0.0, moment - time.monotonic()), fire)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except KeyboardInterrupt:
+        if fired.is_set():
+            raise TimeUp from None
+        raise
+    finally:
+        timer.cancel()
+        try:
+            timer.join()
+        except KeyboardInterrupt:
+            if not fired.is_set():  # if it has fired while we stop it, this is its interrupt, and not Ctrl-C
+                raise
+
+
+# What to tell people. The figure is that of a first training on two cores that are free.
+COMPILING = "Compiling the kernels for this machine (once; about 15 s)"
+_MOMENT = 0.3  # seconds of compiling that nobody has to be told of
+
+
+@final
+class CompileClock:
+    """Adds up the time in which a kernel is being compiled, in whichever thread.
+
+    Examples
+    --------
+    >>> clock = CompileClock()
+    >>> clock.begin()
+    >>> time.sleep(0.01)
+    >>> clock.end()
+    >>> clock.seconds >= 0.01
+    True
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._total, self._begin, self._going = 0.0, 0.0, 0
+        self._listeners: list[Callable[[], object]] = []
+        self._told = False
+
+    @property
+    def seconds(self) -> float:
+        """Seconds spent so far."""
+        with self._lock:
+            return self._total + (time.perf_counter() - self._begin if self._going else 0.0)
+
+    def begin(self) -> None:
+        """Note that a kernel begins to be compiled; one that another one calls is part of that one."""
+        with self._lock:
+            if self._going == 0:
+                self._begin = time.perf_counter()
+            self._going += 1
+            due = self._total > _MOMENT and not self._told and bool(self._listeners)
+            self._told = self._told or due
+            tell = self._listeners[-1] if due else None
+        if tell is not None:
+            tell()
+
+    def end(self) -> None:
+        """Note that what began last is compiled."""
+        with self._lock:
+            self._going -= 1
+            if self._going == 0:
+                self._total += time.perf_counter() - self._begin
+
+    @contextmanager
+    def telling(self, tell: Callable[[], object]) -> Generator[None]:
+        """Call `tell` if kernels are compiled while the block runs and that takes longer than a moment.
+
+        It is told once in the life of a clock, to the innermost block.
+        """
+        with self._lock:
+            self._listeners.append(tell)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._listeners.remove(tell)
+
+
+# That of this process, whose compilers work for all its threads.
+compiling = CompileClock()
