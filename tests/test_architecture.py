@@ -73,6 +73,9 @@ EXCEPT = {
 # Groups of modules that import each other. Remove a group here when it is broken; never add one.
 CIRCLES: list[set[str]] = []
 
+# Classes of one name in two modules: the same concept on two backends. A new pair needs another name for one of them.
+BACKEND_PAIRS = frozenset({"DenseFirst", "FirstLayer", "LargeSteps", "Masks", "SparseFirst"})
+
 
 def layer_of(root: Path, file: Path) -> str:
     return file.relative_to(root).with_suffix("").parts[0]
@@ -138,6 +141,16 @@ def circles(root: Path) -> list[set[str]]:
     _, group = csgraph.connected_components(edges, directed=True, connection="strong")
     names = np.array([name.removeprefix(f"{root.name}.") for name in files])
     return sorted((set(names[group == one].tolist()) for one in np.flatnonzero(np.bincount(group) > 1)), key=min)
+
+
+def named_twice(root: Path) -> dict[str, list[str]]:
+    """Return the modules, as paths below the package folder `root`, of each class name that is defined more than once."""
+    places: dict[str, list[str]] = {}
+    for file in sorted(root.rglob("*.py")):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(file.relative_to(root).as_posix())
+    return {name: files for name, files in places.items() if len(files) > 1}
 
 
 def import_fault(layer: str, module: str, root: Path) -> str | None:
@@ -286,6 +299,20 @@ def test_a_module_that_imports_its_own_package_is_a_circle(package: Path):
     assert circles(package) == []
     (package / "graph" / "__init__.py").write_text("from fake.graph.npz import read", encoding="utf-8")
     assert circles(package) == [{"graph", "graph.npz"}]
+
+
+def test_one_name_stands_for_one_class_or_for_its_twin_on_another_backend():
+    found = named_twice(SOURCE)
+    assert set(found) == BACKEND_PAIRS
+    folders = [[str(Path(file).parent) for file in files] for files in found.values()]
+    assert folders == [["kernels/numba_cpu", "kernels/triton_gpu"]] * len(folders)
+
+
+def test_a_class_name_that_is_taken_is_found_with_its_modules(package: Path):
+    assert named_twice(package) == {}
+    for name in ("graph/net.py", "models/net.py"):
+        (package / name).write_text('"""A docstring."""\nclass Net: ...\n', encoding="utf-8")
+    assert named_twice(package) == {"Net": ["graph/net.py", "models/net.py"]}
 
 
 def test_importing_the_package_loads_nothing_heavy():

@@ -1,4 +1,4 @@
-"""This process: what it may use of the machine, Ctrl-C and time limits, and how long its kernels take to compile.
+"""What a process may use of the machine, Ctrl-C and time limits, and how long its kernels take to compile.
 
 Memory is known to refuse early what cannot fit. Cores are those that the process is bound to, and no more than the quota of
 its container. More threads than that do not help: the system stops them all for the rest of each period once the quota is

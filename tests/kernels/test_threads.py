@@ -11,7 +11,7 @@ import pytest
 
 import pprop
 from pprop.kernels.numba_cpu import _jit
-from pprop.kernels.numba_cpu._jit import LARGE, Choice, Choices, Trials, size_of
+from pprop.kernels.numba_cpu._jit import LARGE, ThreadChoice, ThreadChoices, Trials, size_of
 
 THREADS = cast("Any", numba).config.NUMBA_NUM_THREADS
 
@@ -21,7 +21,7 @@ def _every_kernel_threaded() -> None:
     """Of all tests of kernels; here the choice itself is tested."""
 
 
-def follow(choice: Choice, seconds: Callable[[bool], float], calls: int) -> tuple[float, float, int]:
+def follow(choice: ThreadChoice, seconds: Callable[[bool], float], calls: int) -> tuple[float, float, int]:
     """Make so many calls; return the time of all, that of one thread alone, and how many were shared."""
     total, alone, shared = 0.0, 0.0, 0
     for _ in range(calls):
@@ -33,24 +33,24 @@ def follow(choice: Choice, seconds: Callable[[bool], float], calls: int) -> tupl
 
 
 def test_calls_that_take_a_moment_are_never_shared():
-    assert follow(Choice(Trials()), lambda several: 1e-6 if several else 1e-4, 100_000)[2] == 0
+    assert follow(ThreadChoice(Trials()), lambda several: 1e-6 if several else 1e-4, 100_000)[2] == 0
 
 
 def test_calls_that_threads_make_quicker_are_shared_after_a_while():
-    _, _, shared = follow(Choice(Trials()), lambda several: 0.0011 if several else 0.002, 5000)
+    _, _, shared = follow(ThreadChoice(Trials()), lambda several: 0.0011 if several else 0.002, 5000)
     assert shared > 4500
 
 
 def test_on_a_busy_machine_trials_cost_a_small_share_of_the_time():
     """Threads need 60 ms for what one makes in 0.5: the turn of a thread that other processes hold up."""
-    total, alone, shared = follow(Choice(Trials()), lambda several: 0.06 if several else 0.0005, 20_000)
+    total, alone, shared = follow(ThreadChoice(Trials()), lambda several: 0.06 if several else 0.0005, 20_000)
     assert shared > 0
     assert total < 1.1 * alone
 
 
 def test_a_machine_that_becomes_busy_is_noticed_within_a_call_and_one_that_becomes_free_too():
     trials = Trials()
-    choice = Choice(trials)
+    choice = ThreadChoice(trials)
     follow(choice, lambda several: 0.0011 if several else 0.002, 5000)
     assert choice.several
     total, alone, _ = follow(choice, lambda several: 0.06 if several else 0.002, 3000)
@@ -61,13 +61,13 @@ def test_a_machine_that_becomes_busy_is_noticed_within_a_call_and_one_that_becom
 
 
 def test_the_call_that_loads_what_is_compiled_says_nothing_about_the_others():
-    choice, first = Choice(Trials()), iter([0.5])
+    choice, first = ThreadChoice(Trials()), iter([0.5])
     _, _, shared = follow(choice, lambda several: 0.06 if several else next(first, 0.0005), 2000)
     assert shared < 30
 
 
 def test_kernels_share_the_account_of_trials():
-    first, second = Choices(), Choices()
+    first, second = ThreadChoices(), ThreadChoices()
     one, other = first.of(1000), second.of(1000)
     assert one is not None
     assert other is not None
@@ -77,7 +77,7 @@ def test_kernels_share_the_account_of_trials():
 
 
 def test_a_large_call_is_shared_at_once():
-    assert Choices().of(LARGE) is None
+    assert ThreadChoices().of(LARGE) is None
 
 
 def test_the_size_of_a_call_counts_arrays_also_in_tuples():
@@ -123,7 +123,7 @@ def test_numba_s_threads_are_limited_for_a_call_and_not_for_others(monkeypatch):
 @pytest.mark.skipif(THREADS < 2, reason="needs two threads")
 def test_a_small_propagation_is_made_by_one_thread_and_a_parallel_kernel_is_not_compiled(monkeypatch):
     shared: list[str] = []
-    monkeypatch.setattr(Choice, "took", lambda _, several, seconds: shared.append(several))
+    monkeypatch.setattr(ThreadChoice, "took", lambda _, several, seconds: shared.append(several))
     import scipy.sparse as sp
 
     path = pprop.Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(50, 50)))

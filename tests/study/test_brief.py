@@ -27,7 +27,7 @@ from pprop.study.figures.gather import percent_over_splits
 from pprop.study.figures.style import figure_json
 from pprop.study.figures.sweeps import lines_data
 from pprop.study.report.claims import Claim, ClaimFigure, claims_table, counts
-from pprop.study.report.measures import Figure
+from pprop.study.report.measures import Measurement
 from pprop.study.report.page import Bullets, Page, Section
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool
@@ -147,7 +147,7 @@ def test_significance_counts_baselines_and_names_those_that_are_not_beaten(paper
 
 
 def test_claims_have_a_row_for_each_dataset_and_are_counted_in_the_summary(paper: Paper) -> None:
-    lead = Figure(0.66, 0.41, 0.91, "points", "20 splits", signed=True)
+    lead = Measurement(0.66, 0.41, 0.91, "points", "20 splits", signed=True)
     claims = [
         ClaimFigure(
             Claim("GAT is not above GCN (section 6)", "citeseer", "gat_gcn", "does not hold", "By {value}."), lead

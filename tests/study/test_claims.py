@@ -20,7 +20,7 @@ from pprop._errors import DatasetError
 from pprop.datasets import DATASETS
 from pprop.study.cell import MODELS, Cell, Seeds, make_cell
 from pprop.study.experiment_folder import load_experiments
-from pprop.study.figures.accuracies import PropagationPanel, Way
+from pprop.study.figures.accuracies import PropagationPanel, PropagationWay
 from pprop.study.figures.distance import Distance, Ring
 from pprop.study.graphs import protocol_of
 from pprop.study.report.claims import (
@@ -37,7 +37,7 @@ from pprop.study.report.measures import (
     MEASURES,
     OF_GRAPHS,
     OF_ROWS,
-    Figure,
+    Measurement,
     difference,
     far_minus_near,
     lead_by_labels,
@@ -266,7 +266,7 @@ def test_sentences_name_no_number_that_their_figure_does_not_have() -> None:
 
 def test_counts_follow_the_readings_and_nothing_else() -> None:
     def one(said: str, measure: str, about: str, reading: Any, low: float = -1.0) -> ClaimFigure:
-        return ClaimFigure(Claim(said, about, measure, reading, ""), Figure(1.0, low, 2.0, "points", "20 splits"))
+        return ClaimFigure(Claim(said, about, measure, reading, ""), Measurement(1.0, low, 2.0, "points", "20 splits"))
 
     claims = [
         one("True of all (section 1)", "gat_gcn", "citeseer", "holds"),
@@ -312,7 +312,7 @@ def small() -> Graph:
     return Graph.from_scipy(sparse.csr_array((upper | upper.T).astype(np.float64)))
 
 
-def of_graph(measure: str, graph: Graph) -> Figure:
+def of_graph(measure: str, graph: Graph) -> Measurement:
     results: Any = SimpleNamespace(graph_of=lambda name: graph)
     found = MEASURES[measure].of(results, "mine")
     assert found is not None
@@ -390,7 +390,7 @@ def runs(mean: float, *deviations: float) -> dict[Seeds, float]:
     return {Seeds(split, 0): mean + deviation for split, deviation in enumerate(deviations or (-9.0, 0.0, 9.0))}
 
 
-def measured(measure: str, **data: Any) -> Figure | None:
+def measured(measure: str, **data: Any) -> Measurement | None:
     """Return a figure of one dataset: of the accuracies in a sweep, or of what else results have."""
     sweeps = {name: data.pop(name) for name in ("alpha", "steps", "labels", "depth", "propagation") if name in data}
     given = {"main": {}, "many": {}, "times": {}, "drawn": [], "sweep": lambda name, _: sweeps.get(name, {}), **data}
@@ -398,7 +398,7 @@ def measured(measure: str, **data: Any) -> Figure | None:
     return MEASURES[measure].of(results, "citeseer")
 
 
-def numbers(figure: Figure | None) -> tuple[float, float, float]:
+def numbers(figure: Measurement | None) -> tuple[float, float, float]:
     assert figure is not None
     return figure.value, figure.low, figure.high
 
@@ -574,9 +574,9 @@ def test_ways_to_propagate_are_compared_split_by_split() -> None:
 
 
 def test_times_that_do_not_compare_have_no_figure() -> None:
-    def way(name: str, seconds: float, device: str) -> Way:
+    def way(name: str, seconds: float, device: str) -> PropagationWay:
         estimate = Estimate(seconds, seconds, seconds, 5)
-        return Way(name, estimate, estimate, 1.0, (20,), (device,))
+        return PropagationWay(name, estimate, estimate, 1.0, (20,), (device,))
 
     same = PropagationPanel("Citeseer", (way("inference", 1.0, "cpu"), way("both", 2.5, "cpu")))
     unlike = PropagationPanel("Citeseer", (way("inference", 1.0, "cuda"), way("both", 2.5, "cpu")))

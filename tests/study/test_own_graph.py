@@ -23,7 +23,7 @@ from pprop.study.experiment import Experiment, Point
 from pprop.study.experiment_folder import TEMPLATE, check_graph_name, experiments_on, load_experiments, on_graph
 from pprop.study.graphs import keep_graph, load_graph, own_graph, own_names, protocol_of
 from pprop.study.report import write_report
-from pprop.study.report.measures import MEASURES, OF_GRAPHS, ClaimMeasure, Figure
+from pprop.study.report.measures import MEASURES, OF_GRAPHS, ClaimMeasure, Measurement
 from pprop.study.run import user_model
 from pprop.study.stats.estimate import estimate
 from pprop.study.store.row import Row
@@ -397,7 +397,7 @@ def test_experiments_on_a_graph_are_those_on_citeseer_with_the_default_alpha():
 
 
 def test_beside_the_papers_graphs_the_users_has_rows_of_its_own_and_no_claims(tmp_path: Path, make_rows, monkeypatch):
-    measure = ClaimMeasure("On graphs", lambda results, where: Figure(42.0, 41.0, 43.0, "steps", where))
+    measure = ClaimMeasure("On graphs", lambda results, where: Measurement(42.0, 41.0, 43.0, "steps", where))
     for name in OF_GRAPHS:
         monkeypatch.setitem(MEASURES, name, measure)
     graph, mine = load_dataset("citeseer"), own_graph(animals(), "animals")

@@ -18,7 +18,7 @@ from pprop.graph import Graph
 from pprop.study import graphs
 from pprop.study.cell import Seeds, make_cell
 from pprop.study.report import sections
-from pprop.study.report.measures import MEASURES, OF_GRAPHS, ClaimMeasure, Figure
+from pprop.study.report.measures import MEASURES, OF_GRAPHS, ClaimMeasure, Measurement
 from pprop.study.store.pack import pack_study
 from pprop.study.store.row import Row
 from pprop.study.store.store import Store
@@ -34,8 +34,8 @@ QUICK = [Seeds(split, 0) for split in TEST_SEEDS]
 def quick_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """Claims about graphs and drawings have tests of their own, and take seconds."""
 
-    def one(results: object, where: str) -> Figure:
-        return Figure(42.0, 41.0, 43.0, "steps", "5 nodes")
+    def one(results: object, where: str) -> Measurement:
+        return Measurement(42.0, 41.0, 43.0, "steps", "5 nodes")
 
     def saved(figure: object, kind: str) -> bytes:
         return b"<svg></svg>"

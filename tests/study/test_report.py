@@ -18,9 +18,9 @@ from pprop._errors import MissingDependencyError
 from pprop.datasets import TEST_SEEDS, VALIDATION_SEEDS
 from pprop.study.cell import Cell, Seeds, make_cell, split_seeds
 from pprop.study.figures import figures_of, style
-from pprop.study.figures.gather import Drawn
+from pprop.study.figures.gather import DrawnFigure
 from pprop.study.report import results, sections, write_report
-from pprop.study.report.measures import MEASURES, OF_GRAPHS, ClaimMeasure, Figure
+from pprop.study.report.measures import MEASURES, OF_GRAPHS, ClaimMeasure, Measurement
 from pprop.study.stats.estimate import estimate
 from pprop.study.store.merge import merge_studies
 from pprop.study.store.row import Row
@@ -36,8 +36,8 @@ QUICK = [Seeds(split, 0) for split in TEST_SEEDS]
 def quick_claims() -> Iterator[None]:
     """The claims about graphs have tests of their own, and take seconds."""
 
-    def one(results: object, where: str) -> Figure:
-        return Figure(42.0, 41.0, 43.0, "steps", "5 nodes")
+    def one(results: object, where: str) -> Measurement:
+        return Measurement(42.0, 41.0, 43.0, "steps", "5 nodes")
 
     with pytest.MonkeyPatch.context() as patch:
         for name in OF_GRAPHS:
@@ -49,7 +49,7 @@ def quick_claims() -> Iterator[None]:
 def without_drawings() -> Generator[None]:
     """Figures with their data and captions, but drawn as nothing: drawing takes more than half of a report's time."""
 
-    def undrawn(*arguments: Any) -> list[Drawn]:
+    def undrawn(*arguments: Any) -> list[DrawnFigure]:
         return [replace(each, draw=lambda: None) for each in figures_of(*arguments)]
 
     with pytest.MonkeyPatch.context() as patch:

@@ -30,7 +30,7 @@ from pprop.estimators.columns import ColumnsClassifier
 from pprop.estimators.ensemble import APPNPEnsembleClassifier
 from pprop.estimators.fitted import Fitted, check_same_graph, log_geometric_mean
 from pprop.estimators.gprgnn import GPRGNNClassifier
-from pprop.estimators.judgement import Judgement
+from pprop.estimators.judgement import Judging
 from pprop.estimators.label_propagation import LabelPropagationClassifier
 from pprop.estimators.node import GRAPH, RANDOM_STATE, NodeClassifier, parameters
 from pprop.estimators.reading import Given, class_weights, known_labels, seed_of
@@ -277,7 +277,7 @@ class AutoClassifier(NodeClassifier):
             self.why_ = f"Judged by the {scoring.words}."
         self.scoring_ = scoring
         trial = self._trial(given, target, scoring, seed)
-        judged = Judgement.read(
+        judged = Judging.read(
             target.names,
             codes[codes >= 0],
             np.empty(0, dtype=np.int64) if trial is None else trial.codes,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pprop._validate import reject
-from pprop.estimators.fitted import AnyModel, Blend, Columns, Fitted, Spread
+from pprop.estimators.fitted import AnyModel, Blend, Columns, Fitted, SpreadSettings
 from pprop.graph import Graph, Scaling
 from pprop.kernels import Kernels, choose_backend
 from pprop.models import GPRGNN, PPNP, Architecture, FeatureNetwork, Model, SolvedPPNP
@@ -67,7 +67,7 @@ class Decomposed(NamedTuple):
 
 
 def decompose(
-    model: AnyModel | Spread, weights: Iterable[NDArray[Any]], scaling: Scaling | None, name: str, function: str
+    model: AnyModel | SpreadSettings, weights: Iterable[NDArray[Any]], scaling: Scaling | None, name: str, function: str
 ) -> Decomposed:
     """Return the parts of a model; refuse one that propagates anywhere but after its network.
 
@@ -102,7 +102,7 @@ def decompose(
     return Decomposed(description, tensors, solver, tol, choose_backend("auto", "cpu", function).kernels, scaling)
 
 
-def _why_not(model: AnyModel | Spread, function: str) -> str:
+def _why_not(model: AnyModel | SpreadSettings, function: str) -> str:
     if isinstance(model, GPRGNN):
         return "whose weights of hops are learned"
     if isinstance(model, Blend):

@@ -14,7 +14,7 @@ from pprop._errors import InputError
 from pprop._optional import require
 from pprop._validate import check_choice, reject
 from pprop.estimators.decomposed import Decomposed
-from pprop.estimators.fitted import Fitted, HasFitted, Spread, fitted_of
+from pprop.estimators.fitted import Fitted, HasFitted, SpreadSettings, fitted_of
 from pprop.estimators.reading import node_positions
 from pprop.models.label_propagation import LabelPropagation
 from pprop.propagation.attribution import Attribution, Attributor, check_eps
@@ -281,7 +281,7 @@ def node_sum(fitted: Fitted) -> NodeSum:
         again = probabilities_of(attributor.value, "probabilities")
         _check_agreement(fitted.name, again, np.exp(fitted.outputs), AGREE)
         return NodeSum("probability", attributor)
-    if isinstance(model, Spread):
+    if isinstance(model, SpreadSettings):
         assert fitted.alone is not None
         attributor = Attributor(fitted.alone, model.operator(graph), model.solver)
         agreed(fitted, attributor.value)
@@ -302,7 +302,7 @@ def agreed(fitted: Fitted, again: NDArray[np.float64]) -> NDArray[np.float64]:
     Two that are far apart are refused.
     """
     model, found = fitted.model, fitted.outputs
-    assert isinstance(model, Spread)
+    assert isinstance(model, SpreadSettings)
     assert fitted.alone is not None
     if model.response == "probabilities":  # spread ones are divided by their sum, which is one for "row"
         again, found = probabilities_of(again, model.response), np.exp(found)

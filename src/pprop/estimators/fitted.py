@@ -333,7 +333,7 @@ class Learned:
 
 @final
 @dataclass(frozen=True)
-class Spread:
+class SpreadSettings:
     """How a `PropagatedClassifier` propagates what its estimator predicts of each node alone.
 
     Attributes
@@ -396,7 +396,7 @@ class Fitted:
     settings: dict[str, Any]
     graph: Graph
     target: Classes
-    model: AnyModel | Spread
+    model: AnyModel | SpreadSettings
     alpha: float | None
     outputs: NDArray[Any]
     known_nodes: NDArray[np.int64]
@@ -510,7 +510,7 @@ class Fitted:
         file
             Where the outputs lie; None: in memory.
         """
-        assert not isinstance(self.model, Spread)
+        assert not isinstance(self.model, SpreadSettings)
         assert self.record is not None
         if isinstance(self.model, Blend):
             blend = Blend(tuple(one.again(function) for one in self.model.members))
@@ -581,12 +581,12 @@ def member_name(place: int) -> str:
 _ones: WeakKeyDictionary[Fitted, NDArray[np.float64] | None] = WeakKeyDictionary()
 
 
-def sees_labels(model: AnyModel | Spread) -> bool:
+def sees_labels(model: AnyModel | SpreadSettings) -> bool:
     """Return whether training labels are inputs of a model that propagates them between its layers."""
     return isinstance(model, Architecture) and model.sees_labels
 
 
-def elsewhere(name: str, model: AnyModel | Spread) -> str | None:
+def elsewhere(name: str, model: AnyModel | SpreadSettings) -> str | None:
     """Return why a fitted model cannot be used on another graph than its own; None: it can."""
     if isinstance(model, Blend):
         reasons = [elsewhere(one.name, one.model) for one in model.members]

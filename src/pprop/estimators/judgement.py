@@ -17,7 +17,7 @@ from pprop.scoring import Scoring, Threshold, ThresholdRule, positive_class
 
 @final
 @dataclass(frozen=True, eq=False)
-class Judgement:
+class Judging:
     """What `scoring`, `positive` and `threshold` of a classifier stand for, given its training labels.
 
     Attributes
@@ -33,7 +33,7 @@ class Judgement:
     >>> from pprop.estimators.reading import Given
     >>> graph = pprop.Graph.from_scipy(sp.csr_array((6, 6)))
     >>> data = FitData.of(Given.read(graph, [0, 1, 2, 3, 4, 5], list("nnnnyy"), "fit", stopping=0.5), graph)
-    >>> judged = Judgement.of(data, {"scoring": "roc_auc", "threshold": "f1"}, "APPNPClassifier")
+    >>> judged = Judging.of(data, {"scoring": "roc_auc", "threshold": "f1"}, "APPNPClassifier")
     >>> judged.scoring.words, judged.positive
     ("ROC AUC of 'y'", 'y')
     """

@@ -15,7 +15,7 @@ from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.estimators.decomposed import EXPECTED, Decomposed, decompose
 from pprop.estimators.explanation import agreed
-from pprop.estimators.fitted import Fitted, Spread, fitted_of
+from pprop.estimators.fitted import Fitted, SpreadSettings, fitted_of
 from pprop.estimators.node import NodeClassifier, NodeEstimator
 from pprop.estimators.propagated import PropagatedClassifier, outputs
 from pprop.graph import Graph
@@ -120,7 +120,7 @@ def live_of(
     made_by
         The classifier, where another estimator than a network predicts each node alone.
     """
-    if isinstance(fitted.model, Spread):
+    if isinstance(fitted.model, SpreadSettings):
         assert made_by is not None  # a server has none, since none can be saved
         return _of_spread(fitted, fitted.model, made_by, tol, history)
     parts = Decomposed.of(fitted, "live")
@@ -183,7 +183,9 @@ def _of_parts(
     return changing
 
 
-def _of_spread(fitted: Fitted, spread: Spread, model: PropagatedClassifier, tol: float, history: int) -> LiveGraph:
+def _of_spread(
+    fitted: Fitted, spread: SpreadSettings, model: PropagatedClassifier, tol: float, history: int
+) -> LiveGraph:
     graph, alone, classes, response = fitted.graph, fitted.alone, fitted.target.names, spread.response
     assert alone is not None
     how: dict[str, Any] = {"normalization": spread.normalization, "self_loops": spread.self_loops}

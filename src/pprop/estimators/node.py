@@ -34,7 +34,7 @@ from pprop.estimators.fitted import (
     check_same_graph,
     there,
 )
-from pprop.estimators.judgement import Judgement
+from pprop.estimators.judgement import Judging
 from pprop.estimators.reading import (
     FitData,
     Given,
@@ -387,7 +387,7 @@ class NodeClassifier(ClassPredictor):
         seed = seed_of(getattr(self, "random_state", None), type(self).__name__)
         data = FitData.of(given, scaled, seed, values.get("class_weight"))
         judged_by = any(values.get(name) is not None for name in ("scoring", "positive", "threshold"))
-        judged = Judgement.of(data, values, type(self).__name__) if judged_by else None
+        judged = Judging.of(data, values, type(self).__name__) if judged_by else None
         scoring = None if judged is None else judged.scoring
         learned = learn(model, data, values | {"scoring": scoring})
         if learned.alpha is not None:  # selected during fit

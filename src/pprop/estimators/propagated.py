@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 from pprop._errors import InputError
 from pprop._validate import describe, reject
-from pprop.estimators.fitted import Fitted, Spread
+from pprop.estimators.fitted import Fitted, SpreadSettings
 from pprop.estimators.node import GRAPH, ClassPredictor, parameters, recommended_normalization, unchecked
 from pprop.estimators.reading import known_labels, labelled_nodes
 from pprop.estimators.targets import Classes, LabelsLike
@@ -162,7 +162,7 @@ class PropagatedClassifier(ClassPredictor):
         response = choose_response(self.estimator, values["response"], probabilities_first=own)
         averages = self.normalization is None and response == "probabilities"
         normalization = UNBIASED if averages else values["normalization"]
-        spread = Spread(alpha, self.solver_, normalization, values["self_loops"], response)
+        spread = SpreadSettings(alpha, self.solver_, normalization, values["self_loops"], response)
         rows = node_rows(self.features, graph)
         estimator, nodes, labels = self.estimator, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.str_)
         unlabelled = None
@@ -216,8 +216,8 @@ class PropagatedClassifier(ClassPredictor):
         return self._spread.normalization
 
     @property
-    def _spread(self) -> Spread:
-        return cast("Spread", self.fitted_.model)
+    def _spread(self) -> SpreadSettings:
+        return cast("SpreadSettings", self.fitted_.model)
 
     @property
     def solver_(self) -> Solver:

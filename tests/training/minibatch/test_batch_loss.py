@@ -12,7 +12,7 @@ from pprop.kernels import choose_backend
 from pprop.models.model import FeatureNetwork, initial_weights, network_inputs
 from pprop.propagation.operator import PPROperator
 from pprop.scale import find_neighbourhoods
-from pprop.training.minibatch.batches import Batches, Columns
+from pprop.training.minibatch.batches import Batches, SeenColumns
 from pprop.training.minibatch.trainer import BatchLoss
 from pprop.training.task import node_sets
 
@@ -31,7 +31,7 @@ class Setup:
         most, eps = (graph.n_nodes, 1e-12) if neighbours is None else (neighbours, 1e-6)
         self.rows = find_neighbourhoods(graph, split.train, SETTINGS, neighbours=most, eps=eps)
         self.X = network_inputs(graph)
-        self.columns = Columns.of(self.X, self.rows.of(np.unique(split.train))[0])
+        self.columns = SeenColumns.of(self.X, self.rows.of(np.unique(split.train))[0])
         much = np.linspace(0.5, 3.0, graph.n_nodes) if weighted else None
         self.nodes = node_sets([split.train], np.asarray(graph.labels), much)
         self.batches = Batches(self.nodes, batch, self.rows, self.X, self.columns, KERNELS, seed=5)
@@ -108,7 +108,7 @@ def test_the_columns_that_occur_have_the_gradient_that_all_columns_would_give(gr
     assert 0 < setup.columns.count < setup.columns.total
     assert setup.columns.seen is not None
     unseen = np.setdiff1d(np.arange(setup.columns.total), setup.columns.seen)
-    setup.columns = Columns(setup.columns.total, None)
+    setup.columns = SeenColumns(setup.columns.total, None)
     setup.batches = Batches(setup.nodes, 100, setup.rows, setup.X, setup.columns, KERNELS, seed=5)
     whole = setup.total()
     torch.testing.assert_close(restricted[0], whole[0], rtol=1e-6, atol=0)

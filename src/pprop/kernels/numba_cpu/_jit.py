@@ -87,7 +87,7 @@ class Trials:
 
 
 @final
-class Choice:
+class ThreadChoice:
     """One thread or several for calls of about the same size, by how long calls have taken.
 
     Begins with one. Several are tried when it has worked for a while, and then at times; they stay for as long as their
@@ -95,7 +95,7 @@ class Choice:
 
     Examples
     --------
-    >>> choice = Choice(Trials())
+    >>> choice = ThreadChoice(Trials())
     >>> for _ in range(300):
     ...     choice.took(choice.several, 0.001 if choice.several else 0.002)
     >>> choice.several
@@ -146,17 +146,17 @@ class Choice:
 
 
 @final
-class Choices:
+class ThreadChoices:
     """The choice of one kernel for calls of each size, to a factor of two."""
 
     _trials = Trials()  # of all kernels
 
     def __init__(self) -> None:
-        self._by_size: dict[int, Choice] = {}
+        self._by_size: dict[int, ThreadChoice] = {}
 
-    def of(self, size: int) -> Choice | None:
+    def of(self, size: int) -> ThreadChoice | None:
         """Return the choice for a call; None: it is so large that threads share it at once."""
-        return None if size >= LARGE else self._by_size.setdefault(size.bit_length(), Choice(self._trials))
+        return None if size >= LARGE else self._by_size.setdefault(size.bit_length(), ThreadChoice(self._trials))
 
 
 # Rows in one task. Part of the definition of the sums that run over nodes, so it never depends on the machine.
@@ -270,7 +270,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a kernel whose `prange` loops threads share where that is quicker, cached on disk as `_stamped` says.
 
     It is compiled twice, each when it is first needed: as a serial function, in a third of the time, and with threads.
-    `Choices` says which of them makes a call. Both have the same bits, since no sum depends on
+    `ThreadChoices` says which of them makes a call. Both have the same bits, since no sum depends on
     the number of threads. In a child forked from a process that has started numba's threads it is always the serial one.
     """
     threaded = _stamped(numba.njit(parallel=True, cache=True, nogil=True, error_model="numpy")(function))
@@ -278,7 +278,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     name, defaults, closure = function.__name__, function.__defaults__, function.__closure__
     twin = FunctionType(function.__code__, function.__globals__, name, defaults, closure)
     twin.__module__, twin.__qualname__ = function.__module__, f"{function.__qualname__}_alone"  # a cache of its own
-    alone, choices = serial(twin), Choices()
+    alone, choices = serial(twin), ThreadChoices()
 
     def shared(threads: int, arguments: tuple[Any, ...]) -> Any:
         own = numba.get_num_threads()

@@ -21,7 +21,7 @@ from pprop.kernels.random_bits import EDGES, Draw
 from pprop.kernels.triton_gpu.bits import kept
 from pprop.kernels.triton_gpu.gather import rows_of, tile_of
 from pprop.kernels.triton_gpu.launch import SLOTS, Masks, accumulator, device, kernel, power_of_two
-from pprop.kernels.triton_gpu.plan import Plan, row_plan
+from pprop.kernels.triton_gpu.plan import RowPlan, row_plan
 
 
 @device
@@ -195,7 +195,7 @@ class TritonAttention(EdgeAttention):
 
     def __init__(self, transition: Transition) -> None:
         self._sides = transition, transition.transpose
-        self._known: dict[tuple[int, torch.device], Plan] = {}
+        self._known: dict[tuple[int, torch.device], RowPlan] = {}
 
     def forward(self, values: Tensor, left: Tensor, right: Tensor, draw: Draw | None) -> Tensor:
         values, left, right = values.contiguous(), left.contiguous(), right.contiguous()

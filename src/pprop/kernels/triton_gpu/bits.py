@@ -5,7 +5,7 @@ therefore draws 32 decisions of an entry at once and keeps them; the single oper
 
 Mask planes are the keep decisions of a sparse matrix, packed as the kernels read them. One plane holds the decisions of
 one position of the sequences, that is of one epoch of the features or one step of the propagation. It has one bit per
-entry: a word covers 32 iterations of a slot of a `Plan`, so that a kernel reads one word for 32 gathered rows. A block
+entry: a word covers 32 iterations of a slot of a `RowPlan`, so that a kernel reads one word for 32 gathered rows. A block
 of 32 planes is one keep word per entry with its bits transposed. Drawing a block costs Philox once per entry and serves
 32 epochs of the first layer, or 32 / K epochs of K steps.
 
@@ -27,7 +27,7 @@ from torch import Tensor
 
 from pprop.kernels.random_bits import Bernoulli, sequence_word
 from pprop.kernels.triton_gpu.launch import INTERPRETED, device, kernel, multiprocessors, power_of_two
-from pprop.kernels.triton_gpu.plan import Plan
+from pprop.kernels.triton_gpu.plan import RowPlan
 
 
 @device
@@ -256,7 +256,7 @@ class Planes:
     """
 
     def __init__(
-        self, plan: Plan, kind: int, steps: int, runs: int, probability: float, *, flipped: bool, walked: bool
+        self, plan: RowPlan, kind: int, steps: int, runs: int, probability: float, *, flipped: bool, walked: bool
     ) -> None:
         self.plan, self._kind, self._steps, self._flipped, self._walked = plan, kind, steps, flipped, walked
         self._none = torch.full((1,), -2, device=plan.index.device)  # comes before no epoch

@@ -26,7 +26,7 @@ _PLACED = 2**23
 
 @final
 @dataclass(frozen=True)
-class Plan:
+class RowPlan:
     """Tiles of one matrix, on a device.
 
     Attributes
@@ -72,7 +72,7 @@ class Plan:
 def row_plan(
     indptr: NDArray[Any], indices: NDArray[Any], columns: int, *, slots: int, device: torch.device | str,
     values: Tensor | None = None, unroll: int = 1, limit: int = 32,
-) -> Plan:  # fmt: skip
+) -> RowPlan:  # fmt: skip
     """Deal out the rows of a CSR structure, on the device.
 
     Parameters
@@ -143,7 +143,7 @@ def row_plan(
     of_tile = torch.arange(count, device=device).repeat_interleave(blocks)
     done = 32 * (torch.arange(len(of_tile), device=device) - (blocks.cumsum(0) - blocks)[of_tile])
     groups = torch.stack([base[of_tile] + done * slots, (iterations[of_tile] - done).clamp(max=32), of_tile], dim=1)
-    return Plan(
+    return RowPlan(
         tiles=torch.stack([tile_class, base[:-1], iterations, words[:-1]], dim=1).to(number),
         rows=rows, index=index, values=placed, slots=slots, columns=columns, words=max(int(words[-1]), slots),
         groups=groups.to(number) if len(groups) else torch.zeros(1, 3, dtype=number, device=device),

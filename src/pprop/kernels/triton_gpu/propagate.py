@@ -33,7 +33,7 @@ class Gradient(NamedTuple):
     alphas: Tensor
 
 
-class Propagation(ABC):
+class GpuPropagation(ABC):
     """Predictions of both passes to logits, and the gradient back; buffers for R runs.
 
     Attributes
@@ -70,7 +70,7 @@ class Propagation(ABC):
 
 
 @final
-class NoPropagation(Propagation):
+class NoPropagation(GpuPropagation):
     """Logits are predictions."""
 
     def __init__(self, spec: TrainerSpec, shape: Shape) -> None:
@@ -83,7 +83,7 @@ class NoPropagation(Propagation):
 
 
 @final
-class StepsPropagation(Propagation):
+class StepsPropagation(GpuPropagation):
     """K power steps in scaled variables, one launch a step."""
 
     def __init__(self, spec: TrainerSpec, steps: PropagateSteps, shape: Shape, tuning: Tuning) -> None:
@@ -131,7 +131,7 @@ class StepsPropagation(Propagation):
 
 
 @final
-class RowsPropagation(Propagation):
+class RowsPropagation(GpuPropagation):
     """Rows of the PPR matrix: those of the training nodes dropped, those of the stopping nodes whole."""
 
     by_node = False
@@ -179,7 +179,7 @@ def _halves(both: Tensor) -> tuple[Tensor, Tensor]:
     return both[..., :classes], both[..., classes:]
 
 
-def make_propagation(spec: TrainerSpec, shape: Shape, tuning: Tuning) -> Propagation:
+def make_propagation(spec: TrainerSpec, shape: Shape, tuning: Tuning) -> GpuPropagation:
     """Bind the propagation of a trainer to buffers for R runs."""
     if spec.propagation is None:
         return NoPropagation(spec, shape)

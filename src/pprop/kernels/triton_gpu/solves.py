@@ -23,7 +23,7 @@ from pprop.kernels.product_solves import column_norms, measure_on
 from pprop.kernels.solves import LOOK_EVERY, Limits, Solved, Solves, System
 from pprop.kernels.triton_gpu import solve_steps
 from pprop.kernels.triton_gpu.launch import power_of_two
-from pprop.kernels.triton_gpu.plan import Plan, row_plan
+from pprop.kernels.triton_gpu.plan import RowPlan, row_plan
 from pprop.kernels.triton_gpu.solve_steps import descend, product_step, turn
 
 _NORMS = {"euclidean": 0, "max": 1, "sum": 2}
@@ -44,7 +44,7 @@ class _Bound(NamedTuple):
     A and (1 - alpha) S, or what makes products with S A and 1 - alpha for every node; and the measure.
     """
 
-    matrix: Plan | StepPropagation
+    matrix: RowPlan | StepPropagation
     scale: Tensor
     measure: Tensor
 
@@ -117,7 +117,7 @@ class TritonSolves(Solves):
             t, stay = self.system.transition, 1.0 - self.system.alpha
             measure = measure_on(self.system, like.device)
             if gathers:
-                made: Plan | StepPropagation = row_plan(
+                made: RowPlan | StepPropagation = row_plan(
                     t.indptr, t.indices, n, slots=slots, device=like.device, unroll=_UNROLL, limit=_LIMIT,
                     values=None if t.weights is None else torch.from_numpy(t.weights).to(like.dtype),
                 )  # fmt: skip
@@ -144,7 +144,7 @@ class _Space:
 
     def __init__(self, kind: int, norm: str, like: Tensor, bound: _Bound) -> None:
         (n, self._c), self._kind, self._bound = like.shape, kind, bound
-        plan = bound.matrix if isinstance(bound.matrix, Plan) else None
+        plan = bound.matrix if isinstance(bound.matrix, RowPlan) else None
         block = min(power_of_two(self._c), _COLUMNS)
         self._n, self._width = n, self._c if plan is None else _padded(self._c)
         blocks = -(-self._c // block)
@@ -229,7 +229,7 @@ class _Space:
 
     def _multiply(self, source: Tensor, out: Tensor) -> None:
         matrix, scale, measure = self._bound
-        gathers = isinstance(matrix, Plan)
+        gathers = isinstance(matrix, RowPlan)
         if gathers:
             values = matrix.values
             arrived, tiles, rows, index = source, matrix.tiles, matrix.rows, matrix.index
@@ -243,7 +243,7 @@ class _Space:
         product_step[(-(-self._count // each), self._blocks)](
             self._control, self._ticket, tiles, rows, index, scale if values is None else values, arrived, scale, measure,
             self._own, source, out, self._partial, self._n, self._count, self._width, each,
-            T=matrix.slots if isinstance(matrix, Plan) else self._rows, U=_UNROLL, NORM=self._norm, KIND=self._kind,
+            T=matrix.slots if isinstance(matrix, RowPlan) else self._rows, U=_UNROLL, NORM=self._norm, KIND=self._kind,
             GATHER=gathers, WEIGHTS="" if values is None else "stored", num_warps=4, **self._shape,
         )  # fmt: skip
 

@@ -18,7 +18,7 @@ from pprop.kernels.random_bits import EDGES, FEATURES, Draw
 from pprop.kernels.triton_gpu.bits import kept
 from pprop.kernels.triton_gpu.gather import rows_of, tile_of
 from pprop.kernels.triton_gpu.launch import SLOTS, Masks, accumulator, device, kernel, power_of_two
-from pprop.kernels.triton_gpu.plan import Plan, row_plan
+from pprop.kernels.triton_gpu.plan import RowPlan, row_plan
 from pprop.kernels.triton_gpu.planned_steps import DroppedSteps
 
 _MOST_COLUMNS = 64
@@ -109,7 +109,7 @@ def _apply(
 class _Matrix:
     """One sparse matrix on a device, in one floating type, and vectors that scale its rows and columns."""
 
-    def __init__(self, plan: Plan, n: int, kind: int, *, flipped: bool) -> None:
+    def __init__(self, plan: RowPlan, n: int, kind: int, *, flipped: bool) -> None:
         self.plan, self.n, self._kind, self._flipped = plan, n, kind, flipped
 
     def apply(

@@ -20,7 +20,7 @@ from pprop.kernels.triton_gpu.dense_first import SHARES
 from pprop.kernels.triton_gpu.launch import Shape, Tuning, device, kernel
 from pprop.kernels.triton_gpu.network import Network
 from pprop.kernels.triton_gpu.planned_steps import step_mask_bytes
-from pprop.kernels.triton_gpu.propagate import Propagation, make_propagation
+from pprop.kernels.triton_gpu.propagate import GpuPropagation, make_propagation
 
 _LOSS_ROWS = 128
 
@@ -211,7 +211,7 @@ class TritonTrainer(Trainer):
 class _Labels:
     """What a loss kernel reads: for every row of the logits its label and how much it counts, (R, rows)."""
 
-    def __init__(self, nodes: LabelledNodes, propagation: Propagation, n: int, device: torch.device) -> None:
+    def __init__(self, nodes: LabelledNodes, propagation: GpuPropagation, n: int, device: torch.device) -> None:
         labels, at = nodes.labels.to(device), nodes.nodes.to(device)
         known = labels >= 0
         self.sizes = nodes.sizes.float().to(device)

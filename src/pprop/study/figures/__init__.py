@@ -19,11 +19,13 @@ from pprop.graph import Graph
 from pprop.study.experiment import Experiment
 from pprop.study.figures.accuracies import distributions_figure, propagation_figure
 from pprop.study.figures.distance import distance_figure
-from pprop.study.figures.gather import Drawn, RowsOf, collect_accuracies
+from pprop.study.figures.gather import DrawnFigure, RowsOf, collect_accuracies
 from pprop.study.figures.sweeps import sweep_figures
 
 
-def figures_of(experiments: Iterable[Experiment], rows_of: RowsOf, graph_of: Callable[[str], Graph]) -> list[Drawn]:
+def figures_of(
+    experiments: Iterable[Experiment], rows_of: RowsOf, graph_of: Callable[[str], Graph]
+) -> list[DrawnFigure]:
     """Return every figure that has rows.
 
     Parameters

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from pprop._validate import reject
 from pprop.study.cell import MODELS, Cell
 from pprop.study.experiment import Experiment
-from pprop.study.figures.gather import Drawn, FigureRows, RowsOf, collect, percent_over_splits, runs_note
+from pprop.study.figures.gather import DrawnFigure, FigureRows, RowsOf, collect, percent_over_splits, runs_note
 from pprop.study.figures.style import POINTS, Figure, Look, light_grid, looks_of, new_panels
 from pprop.study.stats.estimate import Estimate, estimate
 from pprop.study.store.row import Row
@@ -203,7 +203,7 @@ def _offsets(count: int) -> NDArray[np.float64]:
     return 2.0 * np.modf((np.arange(count) + 1) * (5**0.5 - 1) / 2)[0] - 1.0
 
 
-def distributions_figure(found: FigureRows, no_distances: str) -> Iterator[Drawn]:
+def distributions_figure(found: FigureRows, no_distances: str) -> Iterator[DrawnFigure]:
     """Yield the figure of the accuracy table's rows, if there are any; `no_distances` says why another one is missing.
 
     >>> list(distributions_figure(FigureRows(), ""))
@@ -220,12 +220,12 @@ def distributions_figure(found: FigureRows, no_distances: str) -> Iterator[Drawn
     )
     caption += f" There is no figure of distances. {no_distances}" if no_distances else ""
     draw = partial(draw_distributions, panels)
-    yield Drawn("distributions", "Accuracy distributions", caption, panels, draw, found.experiments)
+    yield DrawnFigure("distributions", "Accuracy distributions", caption, panels, draw, found.experiments)
 
 
 @final
 @dataclass(frozen=True)
-class Way:
+class PropagationWay:
     """One way to use propagation.
 
     Attributes
@@ -257,7 +257,7 @@ class PropagationPanel:
     """One panel: the ways on one dataset, and whether their times compare."""
 
     dataset: str
-    ways: tuple[Way, ...]
+    ways: tuple[PropagationWay, ...]
 
     @property
     def times_compare(self) -> bool:
@@ -303,7 +303,7 @@ def propagation_data(
     return panels
 
 
-def _way(name: str, rows: Sequence[Row], timed: Sequence[Row]) -> Way:
+def _way(name: str, rows: Sequence[Row], timed: Sequence[Row]) -> PropagationWay:
     devices = {row.device for row in rows}
     clock = [row for row in timed if row.together == 1 and row.device in devices]
     used = clock or rows
@@ -312,7 +312,7 @@ def _way(name: str, rows: Sequence[Row], timed: Sequence[Row]) -> Way:
     accuracy = percent_over_splits(rows)
     seconds = estimate([ms * row.epochs / 1000 if clock else row.seconds for row in rows])
     together, places = sorted({row.together for row in used}), sorted({row.device for row in used})
-    return Way(name, accuracy, seconds, ms, tuple(together), tuple(places))
+    return PropagationWay(name, accuracy, seconds, ms, tuple(together), tuple(places))
 
 
 def draw_propagation(panels: Sequence[PropagationPanel], columns: int | None = None) -> Figure:
@@ -352,7 +352,7 @@ def propagation_place(cell: Cell) -> str | None:
     return _WAY_OF.get((cell.model, cell.settings.get("evaluate", "")))
 
 
-def propagation_figure(experiments: Sequence[Experiment], rows_of: RowsOf) -> Iterator[Drawn]:
+def propagation_figure(experiments: Sequence[Experiment], rows_of: RowsOf) -> Iterator[DrawnFigure]:
     """Yield the figure, if there are rows of experiments that show it.
 
     >>> list(propagation_figure([], lambda cell: []))
@@ -371,7 +371,7 @@ def propagation_figure(experiments: Sequence[Experiment], rows_of: RowsOf) -> It
         f"does not propagate, else APPNP's. {_times(panels)} {runs_note(counts, 'of each')}{found.note}"
     )
     draw = partial(draw_propagation, panels)
-    yield Drawn("propagation", "Propagation in training and inference", caption, panels, draw, found.experiments)
+    yield DrawnFigure("propagation", "Propagation in training and inference", caption, panels, draw, found.experiments)
 
 
 def _times(panels: Sequence[PropagationPanel]) -> str:

@@ -15,7 +15,7 @@ from pprop._errors import DatasetError
 from pprop._validate import check_positions, reject
 from pprop.datasets import DATASETS, Split
 from pprop.graph import Graph
-from pprop.study.figures.gather import Drawn, FigureRows, runs_note
+from pprop.study.figures.gather import DrawnFigure, FigureRows, runs_note
 from pprop.study.figures.style import POINTS, Figure, light_grid, new_panels
 from pprop.study.graphs import protocol_of
 from pprop.study.stats.estimate import Estimate
@@ -220,7 +220,7 @@ def _draw_panel(axes: Any, panel: Distance) -> None:
     light_grid(axes, "y")
 
 
-def distance_figure(found: FigureRows, graph_of: Callable[[str], Graph]) -> tuple[list[Drawn], str]:
+def distance_figure(found: FigureRows, graph_of: Callable[[str], Graph]) -> tuple[list[DrawnFigure], str]:
     """Return the figure of APPNP against GCN, if there is one, and a sentence about the datasets that it lacks.
 
     Parameters
@@ -270,7 +270,7 @@ def distance_figure(found: FigureRows, graph_of: Callable[[str], Graph]) -> tupl
     draw = partial(draw_distance, panels)
     names = (*found.origins["APPNP"], *found.origins["GCN"])
     title = "Improvement over GCN by distance from the training nodes"
-    return [Drawn("distance", title, f"{caption} {without}".strip(), panels, draw, names)], without
+    return [DrawnFigure("distance", title, f"{caption} {without}".strip(), panels, draw, names)], without
 
 
 def hops_from(graph: Graph, nodes: ArrayLike) -> NDArray[np.int64]:

@@ -28,7 +28,7 @@ ORDERS = ((0, 1, 2), (2, 0, 1), (1, 2, 0))
 
 @final
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class DrawnFigure:
     """A figure that can be drawn.
 
     Attributes

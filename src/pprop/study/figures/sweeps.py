@@ -15,7 +15,7 @@ from typing import Any, final
 from pprop._validate import reject
 from pprop.study.cell import Cell, Splits
 from pprop.study.experiment import Experiment
-from pprop.study.figures.gather import Drawn, RowsOf, Spot, collect, percent_over_splits, runs_note
+from pprop.study.figures.gather import DrawnFigure, RowsOf, Spot, collect, percent_over_splits, runs_note
 from pprop.study.figures.style import Figure, Look, light_grid, looks_of, new_panels, push_apart
 from pprop.study.stats.estimate import Estimate, estimate
 from pprop.study.stats.paired import split_gaps
@@ -359,7 +359,7 @@ _CAPTIONS = {
 }
 
 
-def sweep_figures(experiments: Sequence[Experiment], rows_of: RowsOf) -> Iterator[Drawn]:
+def sweep_figures(experiments: Sequence[Experiment], rows_of: RowsOf) -> Iterator[DrawnFigure]:
     """Yield those of the figures that have rows; with the kind of splits in their names where there are both kinds.
 
     >>> list(sweep_figures([], lambda cell: []))
@@ -376,7 +376,7 @@ def sweep_figures(experiments: Sequence[Experiment], rows_of: RowsOf) -> Iterato
                 more = f"{_capped(lines, sweep, of_sweep, rows_of)} {_runs(lines)}{found[splits].note}"
                 full_name = name if len(shown) == 1 else f"{name}_{splits}"
                 draw, caption = partial(draw_lines, lines, sweep.axis), f"{_CAPTIONS[name]}{more}"
-                yield Drawn(full_name, sweep.title, caption, lines, draw, found[splits].experiments)
+                yield DrawnFigure(full_name, sweep.title, caption, lines, draw, found[splits].experiments)
 
 
 def _capped(lines: Lines, sweep: _Sweep, experiments: Sequence[Experiment], rows_of: RowsOf) -> str:

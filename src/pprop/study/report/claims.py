@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Literal, TypeAlias, final
 
 from pprop.datasets import DATASETS
-from pprop.study.report.measures import MEASURES, OF_GRAPHS, OF_ROWS, Figure
+from pprop.study.report.measures import MEASURES, OF_GRAPHS, OF_ROWS, Measurement
 from pprop.study.report.results import Results
 from pprop.study.tables.entries import dataset_title
 from pprop.study.tables.table import Cells, Strong, Table, listed
@@ -60,13 +60,13 @@ class ClaimFigure:
     """A claim with its figure; None for a claim that has no measure."""
 
     claim: Claim
-    figure: Figure | None
+    figure: Measurement | None
 
     @property
     def sentence(self) -> str:
         """The sentence with the numbers of the figure.
 
-        >>> ClaimFigure(Claim("", "all", "", "holds", "It is {value}."), Figure(1.0, 0.5, 1.5, "points", "2 splits")).sentence
+        >>> ClaimFigure(Claim("", "all", "", "holds", "It is {value}."), Measurement(1.0, 0.5, 1.5, "points", "2 splits")).sentence
         'It is 1.00.'
         """
         return self.claim.sentence if self.figure is None else self.claim.sentence.format(**self.figure.words)
@@ -472,7 +472,7 @@ def claims_csv(claims: Iterable[ClaimFigure]) -> str:
     Examples
     --------
     >>> claim = Claim("GAT is above GCN", "citeseer", "gat_gcn", "holds", "")
-    >>> print(claims_csv([ClaimFigure(claim, Figure(0.271, -0.03, 0.58, "points", "20 splits", signed=True))]), end="")
+    >>> print(claims_csv([ClaimFigure(claim, Measurement(0.271, -0.03, 0.58, "points", "20 splits", signed=True))]), end="")
     said,about,measure,value,low,high,unit,n
     GAT is above GCN,citeseer,gat_gcn,+0.27,-0.03,+0.58,points,20 splits
     """
@@ -545,7 +545,7 @@ def further_findings(claims: Iterable[ClaimFigure]) -> str:
     Examples
     --------
     >>> one = Claim("Other sizes", "citeseer", "gat_appnp_60", "finding", "")
-    >>> further_findings([ClaimFigure(one, Figure(0.66, 0.41, 0.91, "points", "20 splits", signed=True))])
+    >>> further_findings([ClaimFigure(one, Measurement(0.66, 0.41, 0.91, "points", "20 splits", signed=True))])
     'Not in the text of the paper: GAT minus APPNP, 60 labels per class, on Citeseer: +0.66 (+0.41 to +0.91) points.'
     """
     told = [

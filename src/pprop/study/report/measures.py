@@ -41,7 +41,7 @@ _Floats: TypeAlias = NDArray[np.float64]
 
 @final
 @dataclass(frozen=True)
-class Figure:
+class Measurement:
     """A number with its 95 % interval and what it was computed from.
 
     Attributes
@@ -57,7 +57,7 @@ class Figure:
 
     Examples
     --------
-    >>> one = Figure(0.391, 0.126, 0.657, "points", "20 splits", signed=True)
+    >>> one = Measurement(0.391, 0.126, 0.657, "points", "20 splits", signed=True)
     >>> one.text
     '+0.39 (+0.13 to +0.66) points'
     >>> one.words
@@ -86,7 +86,7 @@ class Figure:
         return f"{words['value']}{interval} {self.unit}".rstrip()
 
 
-Measured: TypeAlias = Callable[[Results, str], Figure | None]
+Measured: TypeAlias = Callable[[Results, str], Measurement | None]
 
 
 @final
@@ -101,7 +101,7 @@ class ClaimMeasure:
     of: Measured
 
 
-def difference(first: Runs, second: Runs, unit: str = "points", decimals: int = 2) -> Figure | None:
+def difference(first: Runs, second: Runs, unit: str = "points", decimals: int = 2) -> Measurement | None:
     """Return the mean over splits of the first minus the second with its 95 % interval; None without two common splits.
 
     Examples
@@ -113,7 +113,7 @@ def difference(first: Runs, second: Runs, unit: str = "points", decimals: int = 
     return mean_over_splits(split_gaps(first, second).values(), unit, decimals)
 
 
-def mean_over_splits(values: Iterable[float], unit: str = "points", decimals: int = 2) -> Figure | None:
+def mean_over_splits(values: Iterable[float], unit: str = "points", decimals: int = 2) -> Measurement | None:
     """Return the mean of numbers, one for each split, with its 95 % interval by Student's t; None for fewer than two.
 
     Examples
@@ -125,7 +125,7 @@ def mean_over_splits(values: Iterable[float], unit: str = "points", decimals: in
     if len(numbers) < 2:
         return None
     mean, half = float(np.mean(numbers)), student_half(numbers)
-    return Figure(mean, mean - half, mean + half, unit, f"{len(numbers)} splits", decimals, signed=True)
+    return Measurement(mean, mean - half, mean + half, unit, f"{len(numbers)} splits", decimals, signed=True)
 
 
 # --- accuracy and macro F1 of the accuracy table
@@ -141,7 +141,7 @@ def _values(entries: ByDataset, dataset: str, metric: Metric = "accuracy") -> di
 def _minus(first: str, second: str) -> Measured:
     """Return the measure of one model's accuracy minus another's."""
 
-    def measure(results: Results, dataset: str) -> Figure | None:
+    def measure(results: Results, dataset: str) -> Measurement | None:
         runs = _values(results.main, dataset)
         return difference(runs[first], runs[second]) if {first, second} <= runs.keys() else None
 
@@ -151,7 +151,7 @@ def _minus(first: str, second: str) -> Measured:
 def _nearest(model: str, *, many: bool = False) -> Measured:
     """Return the measure of a model's smallest lead in accuracy over a baseline of the paper."""
 
-    def measure(results: Results, dataset: str) -> Figure | None:
+    def measure(results: Results, dataset: str) -> Measurement | None:
         runs = _values(results.many if many else results.main, dataset)
         if model not in runs or not set(PAPERS_BASELINES) <= runs.keys():
             return None
@@ -161,7 +161,7 @@ def _nearest(model: str, *, many: bool = False) -> Measured:
     return measure
 
 
-def _gcn_over_two(results: Results, dataset: str) -> Figure | None:
+def _gcn_over_two(results: Results, dataset: str) -> Measurement | None:
     """GCN's second largest lead over N-GCN, GAT, JK and Bt. FP: it is ahead of two where this is positive."""
     runs, recent = _values(results.main, dataset), ("N-GCN", "GAT", "JK", "Bt. FP")
     if not {"GCN", *recent} <= runs.keys():
@@ -170,7 +170,7 @@ def _gcn_over_two(results: Results, dataset: str) -> Figure | None:
     return sorted(leads, key=lambda lead: -lead.value)[1] if len(leads) > 1 else None
 
 
-def _f1_of_ppnp(results: Results, dataset: str) -> Figure | None:
+def _f1_of_ppnp(results: Results, dataset: str) -> Measurement | None:
     """PPNP's macro F1 minus the highest of the paper's other models."""
     runs = _values(results.main, dataset, "f1")
     others = [name for name in (*PAPERS_BASELINES, "APPNP") if name in runs]
@@ -179,7 +179,7 @@ def _f1_of_ppnp(results: Results, dataset: str) -> Figure | None:
     return difference(runs["PPNP"], runs[max(others, key=lambda name: _mean(runs[name]))], "macro F1", 4)
 
 
-def _steadiness(results: Results, dataset: str) -> Figure | None:
+def _steadiness(results: Results, dataset: str) -> Measurement | None:
     """The largest standard deviation of PPNP, APPNP and GAT minus the median of the others', by resampling splits."""
     steady, others = ("PPNP", "APPNP", "GAT"), ("V. GCN", "GCN", "N-GCN", "JK")
     runs = {name: each for name, each in _values(results.main, dataset).items() if name in (*steady, *others)}
@@ -199,7 +199,7 @@ def _steadiness(results: Results, dataset: str) -> Figure | None:
 
     draws = np.random.default_rng(0).integers(len(splits), size=(RESAMPLES, len(splits)))
     low, high = np.quantile([gap(drawn.tolist()) for drawn in splits[draws]], [0.025, 0.975])
-    return Figure(gap(splits.tolist()), float(low), float(high), "points", f"{len(splits)} splits", signed=True)
+    return Measurement(gap(splits.tolist()), float(low), float(high), "points", f"{len(splits)} splits", signed=True)
 
 
 # --- time
@@ -213,7 +213,7 @@ def _ms_per_epoch(results: Results, dataset: str) -> dict[str, float]:
 
 
 def _time_ratio(first: str, second: str) -> Measured:
-    def measure(results: Results, dataset: str) -> Figure | None:
+    def measure(results: Results, dataset: str) -> Measurement | None:
         ms = _ms_per_epoch(results, dataset)
         if not {first, second} <= ms.keys():
             return None
@@ -222,7 +222,7 @@ def _time_ratio(first: str, second: str) -> Measured:
     return measure
 
 
-def _growth(results: Results, dataset: str) -> Figure | None:
+def _growth(results: Results, dataset: str) -> Measurement | None:
     """How an epoch of APPNP grows from GCN's fastest graph to its slowest, over the same of GCN's."""
     ms = {name: found for name in results.times if {"APPNP", "GCN"} <= (found := _ms_per_epoch(results, name)).keys()}
     if len(ms) < 2:
@@ -233,7 +233,7 @@ def _growth(results: Results, dataset: str) -> Figure | None:
     return _plain(appnp / gcn, "times GCN's growth", where)
 
 
-def _skipping(results: Results, dataset: str) -> Figure | None:
+def _skipping(results: Results, dataset: str) -> Measurement | None:
     """Seconds of a run that propagates in inference alone, over those of one that always does."""
     panels = (panel for each in results.drawn if each.name == "propagation" for panel in each.data)
     panel = next((panel for panel in panels if panel.dataset == dataset_title(dataset)), None)
@@ -252,7 +252,7 @@ def _skipping(results: Results, dataset: str) -> Figure | None:
 def _best_alpha(model: str) -> Measured:
     """Return the measure of the best alpha in [0.05, 0.2] minus the best outside."""
 
-    def measure(results: Results, dataset: str) -> Figure | None:
+    def measure(results: Results, dataset: str) -> Measurement | None:
         runs = {alpha: each for (title, alpha), each in results.sweep("alpha", dataset).items() if title == model}
         inside = _best({alpha: each for alpha, each in runs.items() if 0.05 <= alpha <= 0.2})
         outside = _best({alpha: each for alpha, each in runs.items() if not 0.05 <= alpha <= 0.2})
@@ -261,7 +261,7 @@ def _best_alpha(model: str) -> Measured:
     return measure
 
 
-def _no_teleport(results: Results, dataset: str) -> Figure | None:
+def _no_teleport(results: Results, dataset: str) -> Measurement | None:
     """The accuracy with the most steps without teleport minus that with the best number of steps."""
     places = results.sweep("steps", dataset).items()
     runs = {steps: each for (name, steps), each in places if name == NO_TELEPORT and np.isfinite(steps)}
@@ -272,7 +272,7 @@ def _no_teleport(results: Results, dataset: str) -> Figure | None:
 def _steps(alpha: float, few: int, many: int) -> Measured:
     """Return the measure of the accuracy with many steps minus that with few."""
 
-    def measure(results: Results, dataset: str) -> Figure | None:
+    def measure(results: Results, dataset: str) -> Measurement | None:
         runs = results.sweep("steps", dataset)
         first, second = ((f"α = {alpha:g}", float(steps)) for steps in (many, few))
         return difference(runs[first], runs[second]) if {first, second} <= runs.keys() else None
@@ -283,7 +283,7 @@ def _steps(alpha: float, few: int, many: int) -> Measured:
 def _with_labels(first: str, second: str, labels: int) -> Measured:
     """Return the measure of one model's accuracy minus another's with some training nodes per class."""
 
-    def measure(results: Results, dataset: str) -> Figure | None:
+    def measure(results: Results, dataset: str) -> Measurement | None:
         runs = results.sweep("labels", dataset)
         places: tuple[Place, Place] = (first, float(labels)), (second, float(labels))
         return difference(runs[places[0]], runs[places[1]]) if {*places} <= runs.keys() else None
@@ -313,7 +313,7 @@ def lead_by_labels(runs: Mapping[Place, Runs], model: str) -> dict[float, dict[i
 def _slope_over_labels(model: str) -> Measured:
     """Return the measure of the change of the lead per doubling of the training nodes, from 1 to 20 per class."""
 
-    def measure(results: Results, dataset: str) -> Figure | None:
+    def measure(results: Results, dataset: str) -> Measurement | None:
         leads = lead_by_labels(results.sweep("labels", dataset), model)
         if not {FEWEST_LABELS, MOST_LABELS} <= leads.keys():
             return None
@@ -325,7 +325,7 @@ def _slope_over_labels(model: str) -> Measured:
     return measure
 
 
-def _deeper(results: Results, dataset: str) -> Figure | None:
+def _deeper(results: Results, dataset: str) -> Measurement | None:
     """The best network of more than two layers minus that of two."""
     runs = {layers: each for (_, layers), each in results.sweep("depth", dataset).items()}
     best = _best({layers: each for layers, each in runs.items() if layers > 2})
@@ -335,7 +335,7 @@ def _deeper(results: Results, dataset: str) -> Figure | None:
 def _way_minus(first: str, second: str = "") -> Measured:
     """Return the measure of one way to propagate minus another one, by default the best other one."""
 
-    def measure(results: Results, dataset: str) -> Figure | None:
+    def measure(results: Results, dataset: str) -> Measurement | None:
         runs: Mapping[str, Runs] = results.sweep("propagation", dataset)
         if not set(WAYS) <= runs.keys():
             return None
@@ -348,14 +348,14 @@ def _way_minus(first: str, second: str = "") -> Measured:
 # --- distance from the training nodes
 
 
-def _per_hop(results: Results, dataset: str) -> Figure | None:
+def _per_hop(results: Results, dataset: str) -> Measurement | None:
     """The slope of a line through the rings of the figure on distances, each weighted by its interval."""
     panels = (panel for each in results.drawn if each.name == "distance" for panel in each.data)
     panel = next((panel for panel in panels if panel.dataset == dataset_title(dataset)), None)
     return None if panel is None else weighted_slope(panel)
 
 
-def weighted_slope(panel: Distance) -> Figure | None:
+def weighted_slope(panel: Distance) -> Measurement | None:
     """Return the points per hop of a line through rings that are weighted by their intervals; None for fewer than two.
 
     Where the rings lie farther from the line than their intervals say, the slope's interval grows alike (Birge's ratio).
@@ -372,10 +372,10 @@ def weighted_slope(panel: Distance) -> Figure | None:
     beside = gaps - np.average(gaps, weights=weights) - slope * centred
     scatter = float(1.96**2 * (weights * beside**2).sum()) / max(len(rings) - 2, 1)
     half = float((weights * centred**2).sum() ** -0.5) * max(scatter, 1.0) ** 0.5
-    return Figure(slope, slope - half, slope + half, "points per hop", f"{len(rings)} distances", signed=True)
+    return Measurement(slope, slope - half, slope + half, "points per hop", f"{len(rings)} distances", signed=True)
 
 
-def _far_minus_near(results: Results, dataset: str) -> Figure | None:
+def _far_minus_near(results: Results, dataset: str) -> Measurement | None:
     """The improvement over GCN of nodes at least 4 hops away minus that of nodes at most 2 hops away, split by split."""
     models = {entry.title: entry for entry in results.main.get(dataset, ()) if entry.sample is not None}
     if not {"APPNP", "GCN"} <= models.keys():
@@ -389,7 +389,7 @@ def _far_minus_near(results: Results, dataset: str) -> Figure | None:
     return None
 
 
-def far_minus_near(gains: _Floats, nodes: _Floats) -> Figure | None:
+def far_minus_near(gains: _Floats, nodes: _Floats) -> Measurement | None:
     """Return the improvement at 4 hops and more minus that at 1 and 2 hops, in points.
 
     Parameters
@@ -414,7 +414,7 @@ def far_minus_near(gains: _Floats, nodes: _Floats) -> Figure | None:
 # --- graphs and sizes
 
 
-def _hidden_units(results: Results, dataset: str) -> Figure:
+def _hidden_units(results: Results, dataset: str) -> Measurement:
     """Hidden units of N-GCN over the most of PPNP, GCN and GAT."""
     from pprop.models import FeatureNetwork
 
@@ -423,10 +423,10 @@ def _hidden_units(results: Results, dataset: str) -> Figure:
     return _plain(of_ngcn / units, "times as many", f"{of_ngcn} and {units} units", 0)
 
 
-def _parameter_ratio(*models: str) -> Callable[[Graph], Figure]:
+def _parameter_ratio(*models: str) -> Callable[[Graph], Measurement]:
     """Return the measure of the parameters of some models over APPNP's: the smallest, and the range."""
 
-    def measure(graph: Graph) -> Figure:
+    def measure(graph: Graph) -> Measurement:
         from pprop.models import GAT, GCN, JK, NGCN, Architecture, FeatureNetwork
 
         assert graph.features is not None
@@ -440,21 +440,21 @@ def _parameter_ratio(*models: str) -> Callable[[Graph], Figure]:
         ratios = [count(known[name]()) / ours for name in models]
         least, most = min(ratios), max(ratios)
         ends = (least, most) if len(models) > 1 else (float("nan"), float("nan"))
-        return Figure(least, *ends, "times APPNP's parameters", f"{ours:,} of APPNP", 3)
+        return Measurement(least, *ends, "times APPNP's parameters", f"{ours:,} of APPNP", 3)
 
     return measure
 
 
-def _second_eigenvalue(graph: Graph) -> Figure:
+def _second_eigenvalue(graph: Graph) -> Measurement:
     """The second largest eigenvalue of the transition matrix; the range is from the smallest to the largest."""
     A_hat = transition_matrix(graph).to_scipy()
     start = np.linspace(1.0, 2.0, graph.n_nodes)  # ARPACK would draw one, and the last digits with it
     second, first = np.sort(eigsh(A_hat, k=2, which="LA", v0=start, tol=1e-7, return_eigenvectors=False))
     (last,) = eigsh(A_hat, k=1, which="SA", v0=start, tol=1e-7, return_eigenvectors=False)
-    return Figure(float(second), float(last), float(first), "", f"{graph.n_nodes:,} nodes", 4)
+    return Measurement(float(second), float(last), float(first), "", f"{graph.n_nodes:,} nodes", 4)
 
 
-def _steps_to_forget(graph: Graph) -> Figure:
+def _steps_to_forget(graph: Graph) -> Measurement:
     """The steps after which walks without teleport, from five nodes, differ by less than 1 % in total variation."""
     walk = transition_matrix(graph, "row").to_scipy().T.tocsr()
     nodes = np.linspace(0, graph.n_nodes - 1, 5).astype(np.int64)
@@ -465,13 +465,13 @@ def _steps_to_forget(graph: Graph) -> Figure:
     return _plain(float(steps if steps < 20_000 else np.inf), "steps", f"{len(nodes)} nodes", 0)
 
 
-def _farthest(graph: Graph) -> Figure:
+def _farthest(graph: Graph) -> Measurement:
     """The largest distance of a node to the training set: the mean over the test splits, and the range."""
     reach = [int(hops_from(graph, paper_split(graph, seed).train).max()) for seed in TEST_SEEDS]
-    return Figure(float(np.mean(reach)), float(min(reach)), float(max(reach)), "hops", f"{len(reach)} splits", 1)
+    return Measurement(float(np.mean(reach)), float(min(reach)), float(max(reach)), "hops", f"{len(reach)} splits", 1)
 
 
-def _convergence(graph: Graph) -> Figure:
+def _convergence(graph: Graph) -> Measurement:
     """Steps to a relative error of 1e-4 with alpha = 0.05, over those with alpha = 0.5."""
     T, H = transition_matrix(graph).to_scipy(), np.random.default_rng(0).standard_normal((graph.n_nodes, 3))
     slow, fast = (steps_to(T, H, alpha, 1e-4) for alpha in (0.05, 0.5))
@@ -502,14 +502,14 @@ def steps_to(T: Any, H: _Floats, alpha: float, tolerance: float) -> int:
     return steps
 
 
-def _of_graph(measure: Callable[[Graph], Figure]) -> Measured:
+def _of_graph(measure: Callable[[Graph], Measurement]) -> Measured:
     """Return the measure of a graph as one of results; None where the graph is not on this machine."""
 
     @cache
-    def found(graph: Graph) -> Figure:
+    def found(graph: Graph) -> Measurement:
         return measure(graph)
 
-    def of_results(results: Results, dataset: str) -> Figure | None:
+    def of_results(results: Results, dataset: str) -> Measurement | None:
         with suppress(PpropError, OSError):
             return found(results.graph_of(dataset))
         return None
@@ -517,8 +517,8 @@ def _of_graph(measure: Callable[[Graph], Figure]) -> Measured:
     return of_results
 
 
-def _plain(value: float, unit: str, n: str, decimals: int = 2) -> Figure:
-    return Figure(value, float("nan"), float("nan"), unit, n, decimals)
+def _plain(value: float, unit: str, n: str, decimals: int = 2) -> Measurement:
+    return Measurement(value, float("nan"), float("nan"), unit, n, decimals)
 
 
 def _mean(runs: Runs) -> float:

@@ -13,7 +13,7 @@ from pprop.study.cell import Seeds, Splits
 from pprop.study.experiment import Experiment
 from pprop.study.figures import figures_of
 from pprop.study.figures.accuracies import propagation_place
-from pprop.study.figures.gather import Drawn, PlaceOf, RowsOf, collect
+from pprop.study.figures.gather import DrawnFigure, PlaceOf, RowsOf, collect
 from pprop.study.figures.sweeps import alpha_place, depth_place, labels_place, steps_place
 from pprop.study.graphs import load_graph
 from pprop.study.store.row import Row, RowKey
@@ -157,7 +157,7 @@ class Results:
         return {entry.cell.config for group in self.main.values() for entry in group}
 
     @cached_property
-    def drawn(self) -> list[Drawn]:
+    def drawn(self) -> list[DrawnFigure]:
         """The figures."""
         return figures_of(self.begun.values(), self._rows_of, self.graph_of)
 

@@ -10,7 +10,7 @@ from pprop._errors import MissingDependencyError
 from pprop._validate import counted
 from pprop.study.experiment import Experiment
 from pprop.study.figures import figures_of
-from pprop.study.figures.gather import Drawn
+from pprop.study.figures.gather import DrawnFigure
 from pprop.study.figures.style import figure_json, save_figure
 from pprop.study.graphs import of_own
 from pprop.study.report import claims
@@ -230,7 +230,7 @@ def _figures(results: Results) -> Iterator[Block]:
     return _pictures(results.drawn, results.published, results.samples)
 
 
-def _pictures(drawn: Sequence[Drawn], experiments: Mapping[str, Experiment], samples: Samples) -> Iterator[Block]:
+def _pictures(drawn: Sequence[DrawnFigure], experiments: Mapping[str, Experiment], samples: Samples) -> Iterator[Block]:
     for each in drawn:
         try:
             svg = save_figure(each.draw(), "svg").decode()

@@ -272,7 +272,7 @@ class TrainedTogether(CellRunner):
 
 
 @final
-class Fitted(CellRunner):
+class FittedAlone(CellRunner):
     """Runs of an object with ``fit(nodes, y, stopping=(nodes, y))`` and ``predict(nodes)``; `make` gives that of a seed."""
 
     at_once = 1

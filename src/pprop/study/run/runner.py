@@ -25,7 +25,7 @@ from pprop.study.run.recipe import (
     CellRuns,
     ComputePlace,
     Datasets,
-    Fitted,
+    FittedAlone,
     Prepared,
     TrainedTogether,
     build,
@@ -131,7 +131,7 @@ def recipe_of(cell: Cell, prepared: Prepared, place: ComputePlace, *, alone: boo
     here = ComputePlace(place.device, "numpy" if place.device == "cpu" else "torch")  # it needs none of our kernels
     model.device = here.device
     # one object for all runs: its fit starts anew, and shares what splits have in common
-    return Fitted(CellRuns(cell, prepared, here, revision_of(cell.model, here.backend)), lambda seed: model)
+    return FittedAlone(CellRuns(cell, prepared, here, revision_of(cell.model, here.backend)), lambda seed: model)
 
 
 def run_study(

@@ -16,7 +16,7 @@ from pprop.models import MLP, Architecture, Model
 from pprop.settings import CRITERION, LEARNING_RATE, MAX_EPOCHS, PATIENCE
 from pprop.study.cell import Cell, Seeds
 from pprop.study.revisions import explained, find_function, user_revision, user_source
-from pprop.study.run.recipe import CellRunner, CellRuns, ComputePlace, Finished, Fitted, Prepared, TrainedTogether
+from pprop.study.run.recipe import CellRunner, CellRuns, ComputePlace, Finished, FittedAlone, Prepared, TrainedTogether
 from pprop.study.store.row import Row
 from pprop.training import run_seed
 
@@ -116,7 +116,7 @@ class _Guarded(CellRunner):
         return self._make(seed) if self._trained else None
 
     def _recipe(self, model: Any) -> CellRunner:
-        return TrainedTogether(self.task, model) if self._trained else Fitted(self.task, self._placed)
+        return TrainedTogether(self.task, model) if self._trained else FittedAlone(self.task, self._placed)
 
     def _placed(self, seed: int) -> Any:
         """Return an object to fit; a classifier of pprop computes where the row says."""

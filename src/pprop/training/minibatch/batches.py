@@ -20,7 +20,7 @@ from pprop.training.minibatch.neighbourhoods import Neighbourhoods
 
 @final
 @dataclass(frozen=True)
-class Columns:
+class SeenColumns:
     """The feature columns that the neighbourhoods of the training nodes contain, and no others.
 
     A column that they do not contain has no gradient but that of the penalty, which takes its weights to zero: they are
@@ -36,7 +36,7 @@ class Columns:
     Examples
     --------
     >>> X = sparse.csr_array(np.array([[0.0, 2.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 3.0]]))
-    >>> columns = Columns.of(X, np.array([0, 2]))
+    >>> columns = SeenColumns.of(X, np.array([0, 2]))
     >>> columns.seen, columns.features(X, np.array([1, 2])).toarray()
     (array([1, 2]), array([[0., 0.],
            [0., 3.]]))
@@ -46,7 +46,7 @@ class Columns:
     seen: NDArray[np.int64] | None
 
     @classmethod
-    def of(cls, features: FeatureMatrix, members: NDArray[np.int64]) -> Columns:
+    def of(cls, features: FeatureMatrix, members: NDArray[np.int64]) -> SeenColumns:
         """Return the columns that occur in the rows of some nodes."""
         if isinstance(features, DenseRows):
             return cls(features.shape[1], None)
@@ -132,7 +132,7 @@ class Batches:
         size: int,
         neighbourhoods: Neighbourhoods,
         features: FeatureMatrix,
-        columns: Columns,
+        columns: SeenColumns,
         kernels: Kernels,
         seed: int,
         *,

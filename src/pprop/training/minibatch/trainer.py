@@ -22,7 +22,7 @@ from pprop.kernels.random_bits import BRANCHES, derive_seed
 from pprop.models import Model
 from pprop.models.model import FeatureNetwork, RunsNetwork
 from pprop.training.adam import Adam, Weights
-from pprop.training.minibatch.batches import Batches, Columns, MiniBatch
+from pprop.training.minibatch.batches import Batches, MiniBatch, SeenColumns
 from pprop.training.minibatch.neighbourhoods import Neighbourhoods
 from pprop.training.task import Task
 
@@ -133,7 +133,7 @@ class NeighbourhoodTrainer(Trainer):
 class ColumnsTrainer(Trainer):
     """A trainer of the feature columns that neighbourhoods contain, for a network of all columns: the others are zero."""
 
-    def __init__(self, trainer: Trainer, columns: Columns) -> None:
+    def __init__(self, trainer: Trainer, columns: SeenColumns) -> None:
         self._trainer, self._columns, self.capturable = trainer, columns, trainer.capturable
 
     def epoch(self) -> Tensor:
@@ -162,7 +162,7 @@ def fused_trainer(
     task: Task,
     neighbourhoods: Neighbourhoods,
     features: FeatureMatrix,
-    columns: Columns,
+    columns: SeenColumns,
     model: Model,
     weights: Weights,
 ) -> Trainer | None:

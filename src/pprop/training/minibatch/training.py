@@ -23,7 +23,7 @@ from pprop.models.model import initial_weights, network_inputs
 from pprop.propagation import PowerIteration
 from pprop.training.adam import Adam
 from pprop.training.memory import TrainingBytes
-from pprop.training.minibatch.batches import Batches, Columns
+from pprop.training.minibatch.batches import Batches, SeenColumns
 from pprop.training.minibatch.memory import check_search, neighbourhood_bytes
 from pprop.training.minibatch.neighbourhoods import Neighbourhoods, find_neighbourhoods
 from pprop.training.minibatch.trainer import BatchLoss, ColumnsTrainer, NeighbourhoodTrainer, fused_trainer, labelled
@@ -107,9 +107,9 @@ class NeighbourhoodTraining(ModelTraining):
             sys.stderr.write(f"neighbourhoods: {found.matrix.nnz:,} entries of {len(nodes):,} rows{share}\n")
         return found
 
-    def _seen(self, run: int) -> Columns:
+    def _seen(self, run: int) -> SeenColumns:
         train = _real(self._task.train.nodes[run], self._task.train.labels[run])
-        return Columns.of(self._features, self._neighbourhoods.of(np.unique(train))[0])
+        return SeenColumns.of(self._features, self._neighbourhoods.of(np.unique(train))[0])
 
     def _describe(self, run: int) -> str:
         """Say what an epoch of a run computes."""
