@@ -37,7 +37,7 @@ from _measure import describe_machine, warn_if_busy
 from pprop import AutoClassifier, ColumnsClassifier, Graph, LabelPropagationClassifier, MLPNodeClassifier
 from pprop.estimators.targets import hold_out
 from pprop.graph.homophily import homophily
-from pprop.scoring import Outcome, Scoring
+from pprop.scoring import Forecast, Scoring
 
 # The measure of each graph, and the least mean over its splits that is claimed.
 CLAIMS: dict[str, tuple[str, float]] = {
@@ -172,8 +172,8 @@ def scores(model: Any, test: NDArray[np.int64], labels: NDArray[Any]) -> dict[st
     classes: NDArray[Any] = model.classes_
     codes: NDArray[np.int64] = np.searchsorted(classes, labels[test])
     counts = np.array([np.count_nonzero(model.known_labels_ == name) for name in classes.tolist()])
-    outcome = Outcome(codes, model.predict_proba(test))
-    return {name: Scoring.read(name, classes, counts).judge(outcome).value for name in MEASURES}
+    forecast = Forecast(codes, model.predict_proba(test))
+    return {name: Scoring.read(name, classes, counts).judge(forecast).value for name in MEASURES}
 
 
 def read_stranger(name: str) -> Data:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn import metrics
 
 from pprop._errors import InputError
-from pprop.scoring import METRICS, Outcome, Scoring, default_scoring, positive_class, resample
+from pprop.scoring import METRICS, Forecast, Scoring, default_scoring, positive_class, resample
 from pprop.settings import POSITIVE, SCORING, SCORINGS
 
 
@@ -89,7 +89,7 @@ def test_a_weight_counts_a_node_that_often(name: str) -> None:
 def test_a_mean_over_classes_leaves_out_those_that_do_not_occur_and_names_the_worst() -> None:
     truth = np.array([0, 0, 2, 2])
     probabilities = np.array([[0.8, 0.1, 0.1], [0.7, 0.2, 0.1], [0.1, 0.1, 0.8], [0.75, 0.05, 0.2]])
-    judged = Scoring("average_precision", np.array(["a", "b", "c"])).judge(Outcome(truth, probabilities))
+    judged = Scoring("average_precision", np.array(["a", "b", "c"])).judge(Forecast(truth, probabilities))
     assert judged.of_class == pytest.approx({"a": (1 + 2 / 3) / 2, "c": 1.0})
     assert judged.worst == ("a", pytest.approx(5 / 6))
     assert judged.value == pytest.approx(11 / 12)
@@ -144,7 +144,7 @@ def test_an_interval_covers_the_value_of_all_nodes() -> None:
     covered = 0
     for _ in range(100):
         rows = random.integers(len(population), size=150)
-        outcome = Outcome(population[rows].astype(np.int64), np.column_stack([1 - shares, shares])[rows])
+        outcome = Forecast(population[rows].astype(np.int64), np.column_stack([1 - shares, shares])[rows])
         low, high = scoring.interval(outcome, resamples=200)
         covered += low <= truth <= high
     assert 0.88 <= covered / 100 <= 0.99

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pprop.scoring import Judged, Outcome, Scoring
+    from pprop.scoring import Forecast, Judged, Scoring
     from pprop.scoring.judged_nodes import Figure, JudgedNodes
     from pprop.study.figures.model import RankingPicture
 
@@ -75,18 +75,18 @@ class Judgement:
         self._classes = np.unique(np.concatenate([truth, *(one.classes for one in models.values())]))
 
     @cached_property
-    def _outcomes(self) -> dict[str, Outcome]:
+    def _outcomes(self) -> dict[str, Forecast]:
         import numpy as np
 
-        from pprop.scoring import Outcome
+        from pprop.scoring import Forecast
 
-        found = dict[str, Outcome]()
+        found = dict[str, Forecast]()
         for name, one in self._models.items():
             aligned = np.zeros((len(self._truth), len(self._classes)), dtype=one.probabilities.dtype)
             aligned[:, np.searchsorted(self._classes, one.classes)] = one.probabilities
             codes = (np.searchsorted(self._classes, names) for names in (self._truth, one.predicted))
             truth, predicted = codes
-            found[name] = Outcome(truth, aligned, predicted)
+            found[name] = Forecast(truth, aligned, predicted)
         return found
 
     @cached_property

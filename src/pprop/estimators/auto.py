@@ -37,7 +37,7 @@ from pprop.estimators.reading import Given, class_weights, known_labels, seed_of
 from pprop.estimators.residual import ResidualClassifier
 from pprop.estimators.targets import Classes, hold_out
 from pprop.graph import Graph
-from pprop.scoring import Outcome, Scoring, default_scoring, ends, resample
+from pprop.scoring import Forecast, Scoring, default_scoring, ends, resample
 
 # Strength with which APPNP's errors at known nodes correct the others. Of 0.03, 0.1 and 0.3, with stopping labels, it
 # is the best or as good as the best on all four graphs of the paper (docs/accuracy.md, "What can be done after training").
@@ -352,9 +352,9 @@ class AutoClassifier(NodeClassifier):
         codes = target.encode(labels)
         return Trial(learn, nodes, codes, much * class_weights(self.class_weight, codes, much, target.names)[codes])
 
-    def _try_all(self, trial: Trial, every: Given, begin: float, seed: int) -> dict[str, Outcome]:
+    def _try_all(self, trial: Trial, every: Given, begin: float, seed: int) -> dict[str, Forecast]:
         """Fit the candidates one after another; return what they predict of the validation nodes, by name."""
-        outcomes: dict[str, Outcome] = {}
+        outcomes: dict[str, Forecast] = {}
         rows: list[Candidate] = []
         errors: list[InputError] = []
         for number, (name, way) in enumerate(CANDIDATES.items(), 1):
@@ -365,7 +365,7 @@ class AutoClassifier(NodeClassifier):
                 start, compiled = time.perf_counter(), compiling.seconds
                 try:
                     model = fit_member(self._candidate(name, seed), trial.learn)
-                    outcome = Outcome(trial.codes, model.predict_proba(trial.nodes))
+                    outcome = Forecast(trial.codes, model.predict_proba(trial.nodes))
                 except InputError as error:
                     errors.append(error)
                     reason = str(error)
@@ -400,12 +400,12 @@ class AutoClassifier(NodeClassifier):
         used = time.perf_counter() - compiling.seconds - begin
         return f"the time of {self.time:g} s was used up" if used + last >= self.time else ""
 
-    def _resampled(self, trial: Trial, outcome: Outcome) -> NDArray[np.float64]:
+    def _resampled(self, trial: Trial, outcome: Forecast) -> NDArray[np.float64]:
         """Return the score for resamples of the validation nodes, the same ones for each candidate."""
         drawn = resample(len(trial.nodes), RESAMPLES)
         return np.array([self.scoring_.judge(outcome, weights * trial.weights).value for weights in drawn])
 
-    def _choose(self, trial: Trial, outcomes: Mapping[str, Outcome]) -> list[str]:
+    def _choose(self, trial: Trial, outcomes: Mapping[str, Forecast]) -> list[str]:
         """Return the names of the best candidate and of those whose mean with it is at least as good."""
         scores = self.scores_
         order = sorted(scores, key=lambda name: -scores[name])  # equals remain in the order of the trials
@@ -421,7 +421,7 @@ class AutoClassifier(NodeClassifier):
             if scores[best] - scores[name] <= np.nanstd(difference):
                 names.append(name)
         mean = np.exp(log_geometric_mean([outcomes[name].probabilities for name in names]))
-        together = self.scoring_.judge(Outcome(trial.codes, mean), trial.weights).value
+        together = self.scoring_.judge(Forecast(trial.codes, mean), trial.weights).value
         if len(names) == 1 or together < scores[best]:
             return [best]
         self.score_ = together

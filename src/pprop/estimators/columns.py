@@ -21,7 +21,7 @@ from pprop.estimators.propagated import outputs
 from pprop.estimators.propagated_features import PropagatedFeatures
 from pprop.estimators.reading import FitData, Given
 from pprop.graph import Graph
-from pprop.scoring import Outcome
+from pprop.scoring import Forecast
 from pprop.training import History
 
 _NAME = "ColumnsClassifier"
@@ -143,7 +143,7 @@ class ColumnsClassifier(NodeClassifier):
             loss = -float(np.average(logarithms[watched, codes], weights=weights))
             accuracy = target.score(target.decode(codes), logarithms[watched], weights)
             if values["scoring"] is not None:
-                outcome = Outcome(codes, target.probabilities(logarithms[watched]))
+                outcome = Forecast(codes, target.probabilities(logarithms[watched]))
                 score = values["scoring"].judge(outcome, weights).value
         record = TrainingRecord(
             epochs=0,

@@ -16,7 +16,7 @@ from sklearn.utils.validation import column_or_1d
 
 from pprop._validate import check_array, check_texts, describe, reject, warn
 from pprop.graph.attributes import MISSING_LABELS
-from pprop.scoring import Outcome, Scoring, Threshold
+from pprop.scoring import Forecast, Scoring, Threshold
 
 # Labels as `fit` and `score` take them: a list may hold None.
 LabelsLike = ArrayLike | Sequence[Any]
@@ -166,7 +166,7 @@ class Classes(Target):
             )
         truth, probabilities = self.encode(labels), self.probabilities(outputs)
         self.scoring.check(truth, "nodes")
-        outcome = Outcome(truth, probabilities, self.choose(probabilities))
+        outcome = Forecast(truth, probabilities, self.choose(probabilities))
         return self.scoring.judge(outcome, weights).value
 
 

@@ -72,7 +72,7 @@ class Ranking:
 
 
 @final
-class Outcome:
+class Forecast:
     """Predicted probabilities of nodes whose classes are known.
 
     Parameters
@@ -114,25 +114,25 @@ class Outcome:
         return Ranking(self.truth == code, self.probabilities[:, code])
 
 
-def _accuracy(outcome: Outcome, weights: Floats) -> float:
-    return float(np.average(outcome.predicted == outcome.truth, weights=weights))
+def _accuracy(forecast: Forecast, weights: Floats) -> float:
+    return float(np.average(forecast.predicted == forecast.truth, weights=weights))
 
 
-def _recalls(outcome: Outcome, weights: Floats) -> Floats:
-    table = outcome.confusion(weights)
+def _recalls(forecast: Forecast, weights: Floats) -> Floats:
+    table = forecast.confusion(weights)
     return _share(np.diag(table), table.sum(axis=1))
 
 
-def _precisions(outcome: Outcome, weights: Floats) -> Floats:
+def _precisions(forecast: Forecast, weights: Floats) -> Floats:
     """Return the precision of each class; 0 where it is never predicted, NaN where it does not occur either."""
-    table = outcome.confusion(weights)
+    table = forecast.confusion(weights)
     return np.where(
         table.sum(axis=1) + table.sum(axis=0) > 0, _share(np.diag(table), table.sum(axis=0), empty=0.0), np.nan
     )
 
 
-def _f1s(outcome: Outcome, weights: Floats) -> Floats:
-    table = outcome.confusion(weights)
+def _f1s(forecast: Forecast, weights: Floats) -> Floats:
+    table = forecast.confusion(weights)
     return _share(2 * np.diag(table), table.sum(axis=0) + table.sum(axis=1))
 
 
@@ -140,36 +140,36 @@ def _share(part: Floats, whole: Floats, empty: float = np.nan) -> Floats:
     return np.divide(part, whole, out=np.full(len(whole), empty), where=whole > 0)
 
 
-def _balanced_accuracy(outcome: Outcome, weights: Floats) -> float:
-    return float(np.nanmean(_recalls(outcome, weights)))
+def _balanced_accuracy(forecast: Forecast, weights: Floats) -> float:
+    return float(np.nanmean(_recalls(forecast, weights)))
 
 
-def _matthews(outcome: Outcome, weights: Floats) -> float:
-    table = outcome.confusion(weights)
+def _matthews(forecast: Forecast, weights: Floats) -> float:
+    table = forecast.confusion(weights)
     made, there, total = table.sum(axis=0), table.sum(axis=1), table.sum()
     spread = (total**2 - made @ made) * (total**2 - there @ there)
     return float((np.trace(table) * total - made @ there) / np.sqrt(spread)) if spread > 0 else 0.0
 
 
-def _roc_aucs(outcome: Outcome, weights: Floats) -> Floats:
-    return np.array([outcome.ranking(code).roc_auc(weights) for code in range(outcome.classes)])
+def _roc_aucs(forecast: Forecast, weights: Floats) -> Floats:
+    return np.array([forecast.ranking(code).roc_auc(weights) for code in range(forecast.classes)])
 
 
-def _average_precisions(outcome: Outcome, weights: Floats) -> Floats:
-    return np.array([outcome.ranking(code).average_precision(weights) for code in range(outcome.classes)])
+def _average_precisions(forecast: Forecast, weights: Floats) -> Floats:
+    return np.array([forecast.ranking(code).average_precision(weights) for code in range(forecast.classes)])
 
 
-def _neg_log_loss(outcome: Outcome, weights: Floats) -> float:
-    shares = _shares(outcome.probabilities)[np.arange(len(outcome.truth)), outcome.truth]
+def _neg_log_loss(forecast: Forecast, weights: Floats) -> float:
+    shares = _shares(forecast.probabilities)[np.arange(len(forecast.truth)), forecast.truth]
     return float(np.average(np.log(np.maximum(shares, np.finfo(np.float64).eps)), weights=weights))
 
 
-def _neg_brier(outcome: Outcome, weights: Floats) -> float:
+def _neg_brier(forecast: Forecast, weights: Floats) -> float:
     """Return the negative mean squared distance; of two classes half of it, that of the one probability."""
-    distance = _shares(outcome.probabilities)
-    distance[np.arange(len(outcome.truth)), outcome.truth] -= 1.0
+    distance = _shares(forecast.probabilities)
+    distance[np.arange(len(forecast.truth)), forecast.truth] -= 1.0
     whole = -float(np.average(np.sum(distance**2, axis=1), weights=weights))
-    return whole / 2 if outcome.classes == 2 else whole
+    return whole / 2 if forecast.classes == 2 else whole
 
 
 def _shares(probabilities: NDArray[Any]) -> Floats:
@@ -188,7 +188,7 @@ class Metric:
     words
         What people call it.
     of
-        The value for an `Outcome` and weights of its nodes: one number, or one for each class, NaN where it has none.
+        The value for a `Forecast` and weights of its nodes: one number, or one for each class, NaN where it has none.
     by_class
         Whether it has a value for each class.
     of_ranking
@@ -196,7 +196,7 @@ class Metric:
     """
 
     words: str
-    of: Callable[[Outcome, Floats], float | Floats]
+    of: Callable[[Forecast, Floats], float | Floats]
     by_class: bool = False
     of_ranking: Callable[[Ranking, Floats], float] | None = None
 
@@ -210,7 +210,7 @@ METRICS: Mapping[str, Metric] = {
     "accuracy": Metric("accuracy", _accuracy),
     "balanced_accuracy": Metric("balanced accuracy", _balanced_accuracy),
     "f1": Metric("F1", _f1s, by_class=True),
-    "f1_macro": Metric("macro F1", lambda outcome, weights: float(np.nanmean(_f1s(outcome, weights)))),
+    "f1_macro": Metric("macro F1", lambda forecast, weights: float(np.nanmean(_f1s(forecast, weights)))),
     "precision": Metric("precision", _precisions, by_class=True),
     "recall": Metric("recall", _recalls, by_class=True),
     "matthews_corrcoef": Metric("Matthews' correlation", _matthews),

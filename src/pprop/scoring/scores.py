@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pprop._errors import InputError
 from pprop._validate import check_choice, counted, describe, nearest, reject
-from pprop.scoring.measures import METRICS, Floats, Metric, Outcome
+from pprop.scoring.measures import METRICS, Floats, Forecast, Metric
 
 # The default of two classes: the rarer one is what people look for where it is at most this share of the labels.
 RARE = 0.25
@@ -124,16 +124,16 @@ class Scoring:
         weights
             Of the nodes, shape (m,); None: each counts once.
         """
-        return self.judge(Outcome(truth, probabilities), weights).value
+        return self.judge(Forecast(truth, probabilities), weights).value
 
-    def judge(self, outcome: Outcome, weights: Floats | None = None) -> Judged:
-        """Return the value for an outcome, and that of each class where it is their mean."""
-        each = np.ones(len(outcome.truth)) if weights is None else weights
+    def judge(self, forecast: Forecast, weights: Floats | None = None) -> Judged:
+        """Return the value for a forecast, and that of each class where it is their mean."""
+        each = np.ones(len(forecast.truth)) if weights is None else weights
         if (
             self.positive is not None and self.metric.of_ranking is not None
         ):  # the rankings of the other classes take time
-            return Judged(self.metric.of_ranking(outcome.ranking(self._code), each), {})
-        found = np.asarray(self.metric.of(outcome, each))
+            return Judged(self.metric.of_ranking(forecast.ranking(self._code), each), {})
+        found = np.asarray(self.metric.of(forecast, each))
         if not self.metric.by_class:
             return Judged(float(found), {})
         if self.positive is not None:
@@ -169,15 +169,15 @@ class Scoring:
                 else f"There are no {what}: {self.words} has no value. {remedy}"
             )
 
-    def interval(self, outcome: Outcome, resamples: int = RESAMPLES, seed: int = 0) -> tuple[float, float]:
+    def interval(self, forecast: Forecast, resamples: int = RESAMPLES, seed: int = 0) -> tuple[float, float]:
         """Return the 95 % percentile interval of the value, from resamples of the nodes."""
-        values = self.resampled(outcome, resamples, seed)
+        values = self.resampled(forecast, resamples, seed)
         return ends(values)
 
-    def resampled(self, outcome: Outcome, resamples: int = RESAMPLES, seed: int = 0) -> Floats:
-        """Return the value for resamples of the nodes, shape (resamples,): the same ones for other outcomes of them."""
-        drawn = resample(len(outcome.truth), resamples, seed)
-        return np.array([self.judge(outcome, weights).value for weights in drawn])
+    def resampled(self, forecast: Forecast, resamples: int = RESAMPLES, seed: int = 0) -> Floats:
+        """Return the value for resamples of the nodes, shape (resamples,): the same ones for other forecasts of them."""
+        drawn = resample(len(forecast.truth), resamples, seed)
+        return np.array([self.judge(forecast, weights).value for weights in drawn])
 
     @property
     def _code(self) -> int:
