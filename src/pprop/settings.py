@@ -320,8 +320,8 @@ FIRST_LAYER = choice(
     "first_layer",
     "auto",
     ("auto", "sparse", "dense"),
-    "How the built-in network reads the features: ``'sparse'`` by their nonzeros, ``'dense'`` by whole rows, ``'auto'`` by "
-    "rows where more than a quarter of them is not zero. Dropout masks of the two differ.",
+    "How the first layer of the built-in network reads the features: ``'sparse'`` by their nonzeros, ``'dense'`` by whole "
+    "rows. The two draw different masks for dropout. ``'auto'``: dense where more than a quarter of them is not zero.",
 )
 DROPOUT = number("dropout", 0.5, "[0, 1)", "Dropout on the input and on the hidden layer.", Range(0.0, 0.8))
 PROPAGATION_DROPOUT = number(

@@ -39,6 +39,7 @@ from pprop.graph.features.scaling import STORED, DenseRows, Features, row_blocks
 Csr = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64] | None]
 FORMS = ("NFC", "NFD")  # in which accents are one letter with the one they belong to, or letters of their own
 OBJECTS = "Make text of other ids, such as UUIDs: [str(id) for id in ids]."
+_ENTRIES = 2**22  # of a matrix that are looked at together
 ROUNDING = 1e-12  # a relative difference of weights that two orders of summation explain
 
 
@@ -158,6 +159,22 @@ def sound_csr(matrix: Any, parameter: str, function: str) -> sparse.csr_array:
         return sparse.csr_array(own)
     except (TypeError, ValueError) as error:
         reject(parameter, function, "a sound sparse matrix", f"an inconsistent one ({error})", error=GraphError)
+
+
+def count_loops(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> int:
+    """Return how many entries are on the diagonal, some rows at a time.
+
+    >>> count_loops(np.array([0, 2, 3]), np.array([0, 1, 0], dtype=np.int32))
+    1
+    """
+    found, n, row = 0, len(indptr) - 1, 0
+    while row < n:
+        start = int(indptr[row])
+        end = max(int(np.searchsorted(indptr, start + _ENTRIES, side="right")) - 1, row + 1)  # rows up to it
+        rows = np.repeat(np.arange(row, end, dtype=np.int32), np.diff(indptr[row : end + 1]))
+        found += int(np.count_nonzero(rows == indices[start : int(indptr[end])]))
+        row = end
+    return found
 
 
 def symmetrized(csr: Csr) -> Csr | None:

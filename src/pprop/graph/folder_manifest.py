@@ -31,12 +31,11 @@ from numpy.typing import NDArray
 
 from pprop._errors import FormatError
 from pprop._validate import reject
-from pprop.graph.attributes import Recommended
+from pprop.graph.attributes import Recommended, count_loops
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.features.scaling import STORED
 from pprop.graph.files import path_of, read_json, replaced_file
 from pprop.graph.folder_arrays import HEADER, map_array
-from pprop.graph.parts import count_loops
 from pprop.settings import NORMALIZATION
 
 FORMAT, VERSION, MANIFEST = "pprop graph folder", 1, "manifest.json"

@@ -22,6 +22,7 @@ from pprop.graph.attributes import (
     LabelKind,
     Recommended,
     canonical_csr,
+    count_loops,
     frozen,
     seal,
     share,
@@ -31,14 +32,22 @@ from pprop.graph.convert.arguments import as_arrays, as_sparse, check_class_indi
 from pprop.graph.features.recipe import Recipe
 from pprop.graph.features.scaling import DenseRows, Scaling
 from pprop.graph.features.structure import degree_columns, structural_features
-from pprop.graph.parts import GraphParts, count_loops
 from pprop.graph.rows import check_nodes
 from pprop.settings import SCALING
 
 # The arguments of `Graph.from_scipy`.
 FIELDS = (
-    *("adjacency", "directed", "features", "labels", "ids", "class_names", "feature_names", "name", "recommended"),
-    *("recipe", "scaling"),
+    "adjacency",
+    "directed",
+    "features",
+    "labels",
+    "ids",
+    "class_names",
+    "feature_names",
+    "name",
+    "recommended",
+    "recipe",
+    "scaling",
 )
 SHOWN_IDS, SHOWN_CLASSES = 3, 10  # in a notebook
 # What does not come back from a round trip, such as ``Graph.from_networkx(graph.to_networkx())``, by format.
@@ -61,7 +70,7 @@ _OF_FEATURES = ("fingerprint", "_scaled_array", "_network_inputs")  # computed o
 
 
 @final
-class Graph(GraphParts):
+class Graph:
     """An immutable graph with optional node features, labels and ids.
 
     Make one with `Graph.from_scipy`, `from_pandas`, `from_networkx`, `from_pyg` and so on, or a reader (`read_graph`,
@@ -107,7 +116,16 @@ class Graph(GraphParts):
 
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
+    weights: NDArray[np.float64] | None
+    directed: bool
+    labels: NDArray[np.int64] | None
+    ids: NDArray[Any] | None
+    class_names: tuple[str, ...] | None
+    feature_names: tuple[str, ...] | None
+    name: str | None
     recommended: Recommended | None
+    recipe: Recipe | None
+    scaling: Scaling | None
     of_structure: dict[object, Any]
     """What was made of the adjacency matrix alone, to be used again; graphs with the same one share it."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,41 @@ from scipy import sparse
 
 from pprop._errors import GraphError
 from pprop._validate import counted, describe, is_a, reject
-from pprop.graph.attributes import canonical_csr, symmetrized
-from pprop.graph.parts import GraphParts
+from pprop.graph.attributes import Features, canonical_csr, symmetrized
+
+
+class GraphParts(Protocol):
+    """What the converters read of a `Graph`, which imports them and says what these are."""
+
+    @property
+    def n_nodes(self) -> int: ...
+
+    @property
+    def directed(self) -> bool: ...
+
+    @property
+    def adjacency(self) -> sparse.csr_array: ...
+
+    @property
+    def weights(self) -> NDArray[np.float64] | None: ...
+
+    @property
+    def features(self) -> Features | None: ...
+
+    @property
+    def labels(self) -> NDArray[np.int64] | None: ...
+
+    @property
+    def ids(self) -> NDArray[Any] | None: ...
+
+    @property
+    def class_names(self) -> tuple[str, ...] | None: ...
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None: ...
+
+    @property
+    def name(self) -> str | None: ...
 
 
 class EdgeList(NamedTuple):

@@ -16,9 +16,8 @@ from pprop._errors import GraphError
 from pprop._optional import require
 from pprop._validate import check_bool, counted, describe, reject
 from pprop.graph.attributes import LabelKind
-from pprop.graph.convert.links import EdgeList, check_instance, check_weights, edge_list, matrix_of
+from pprop.graph.convert.links import EdgeList, GraphParts, check_instance, check_weights, edge_list, matrix_of
 from pprop.graph.convert.node_columns import NodeColumns
-from pprop.graph.parts import GraphParts
 
 # What `to_networkx` writes beside the nodes: facts that nodes and edges alone do not tell, as JSON under this key.
 FACTS = "pprop"

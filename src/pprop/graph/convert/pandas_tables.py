@@ -10,8 +10,7 @@ from pprop._errors import CapacityError, GraphError
 from pprop._optional import require
 from pprop._process import usable_memory
 from pprop._validate import describe, reject
-from pprop.graph.convert.links import edge_list
-from pprop.graph.parts import GraphParts
+from pprop.graph.convert.links import GraphParts, edge_list
 
 FUNCTION = "Graph.to_pandas"
 

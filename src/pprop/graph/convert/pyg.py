@@ -14,8 +14,7 @@ from pprop._errors import GraphError
 from pprop._optional import require
 from pprop._validate import check_array, check_bool, check_int, describe, is_a, reject
 from pprop.graph.convert.arguments import check_class_indices, is_frame
-from pprop.graph.convert.links import EdgeList, check_weights, edge_list, matrix_of
-from pprop.graph.parts import GraphParts
+from pprop.graph.convert.links import EdgeList, GraphParts, check_weights, edge_list, matrix_of
 
 FUNCTION = "Graph.from_pyg"
 # Attributes of a Data that are arguments of a Graph by the same name, as `to_pyg` writes them.
