@@ -138,9 +138,16 @@ class NumbaKernels(Kernels):
         return _loss(dense.likelihood, probabilities, labels, weights, least)
 
     def adam(
-        self, weights: Values, gradient: Values, mean: Values, square: Values, *,
-        step: int | Values, rate: float, penalty: float,
-    ) -> Values:  # fmt: skip
+        self,
+        weights: Values,
+        gradient: Values,
+        mean: Values,
+        square: Values,
+        *,
+        step: int | Values,
+        rate: float,
+        penalty: float,
+    ) -> Values:
         squares = np.empty(len(weights), weights.dtype)
         scalar = weights.dtype.type
         with np.errstate(over="ignore"):  # a penalty that float32 cannot hold is infinite

@@ -220,9 +220,14 @@ class Renumbered:
     """
 
     def __init__(
-        self, indptr: Tensor, indices: Tensor, weights: Tensor | None, scales: tuple[Tensor, Tensor],
-        tuning: LargeTuning, loops: Tensor | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        indptr: Tensor,
+        indices: Tensor,
+        weights: Tensor | None,
+        scales: tuple[Tensor, Tensor],
+        tuning: LargeTuning,
+        loops: Tensor | None = None,
+    ) -> None:
         where, self.n, entries = indices.device, len(indptr) - 1, len(indices)
         lengths = indptr.diff()
         order = lengths.argsort(descending=True, stable=True)
@@ -339,9 +344,14 @@ def run_steps(
 
 
 def _panel(
-    side: Renumbered, shares: Tensor, steps: int, start: Tensor, out: Tensor | None, states: list[Tensor],
+    side: Renumbered,
+    shares: Tensor,
+    steps: int,
+    start: Tensor,
+    out: Tensor | None,
+    states: list[Tensor],
     tuning: LargeTuning,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Make the steps of some columns, from `start` to `out`, or to one of two states of as many columns."""
     c = start.shape[1]
     width = min(power_of_two(c), _COLUMNS)
@@ -357,8 +367,10 @@ def _panel(
     partial = torch.empty(len(side.piece_rows) * blocks * width, dtype=start.dtype, device=start.device)
     entries, weighted = (side.indptr, side.indices, side.weights), side.weighted
     scales = (shares, side.row_scale, side.column_scale, side.order, side.loops)
-    long_rows = [(0, len(side.piece_rows), tuning.piece_entries, tuning.piece, tuning.piece_warps),
-                 (side.middle, side.short - side.middle, tuning.middle_entries, 0, tuning.middle_warps)]  # fmt: skip
+    long_rows = [
+        (0, len(side.piece_rows), tuning.piece_entries, tuning.piece, tuning.piece_warps),
+        (side.middle, side.short - side.middle, tuning.middle_entries, 0, tuning.middle_warps),
+    ]
     for step in range(steps):
         last = step == steps - 1
         target = out if last and out is not None else spare

@@ -70,9 +70,16 @@ class RowPlan:
 
 
 def row_plan(
-    indptr: NDArray[Any], indices: NDArray[Any], columns: int, *, slots: int, device: torch.device | str,
-    values: Tensor | None = None, unroll: int = 1, limit: int = 32,
-) -> RowPlan:  # fmt: skip
+    indptr: NDArray[Any],
+    indices: NDArray[Any],
+    columns: int,
+    *,
+    slots: int,
+    device: torch.device | str,
+    values: Tensor | None = None,
+    unroll: int = 1,
+    limit: int = 32,
+) -> RowPlan:
     """Deal out the rows of a CSR structure, on the device.
 
     Parameters
@@ -145,9 +152,14 @@ def row_plan(
     groups = torch.stack([base[of_tile] + done * slots, (iterations[of_tile] - done).clamp(max=32), of_tile], dim=1)
     return RowPlan(
         tiles=torch.stack([tile_class, base[:-1], iterations, words[:-1]], dim=1).to(number),
-        rows=rows, index=index, values=placed, slots=slots, columns=columns, words=max(int(words[-1]), slots),
+        rows=rows,
+        index=index,
+        values=placed,
+        slots=slots,
+        columns=columns,
+        words=max(int(words[-1]), slots),
         groups=groups.to(number) if len(groups) else torch.zeros(1, 3, dtype=number, device=device),
-    )  # fmt: skip
+    )
 
 
 def _ends(sizes: Tensor) -> Tensor:

@@ -124,18 +124,33 @@ class PlannedSteps:
     """
 
     def __init__(
-        self, transition: Transition, alpha: float | Tensor, steps: int, runs: int, dropout: float, tuning: Tuning,
-        place: torch.device, *, row: int, width: int, adjoint: bool,
-    ) -> None:  # fmt: skip
+        self,
+        transition: Transition,
+        alpha: float | Tensor,
+        steps: int,
+        runs: int,
+        dropout: float,
+        tuning: Tuning,
+        place: torch.device,
+        *,
+        row: int,
+        width: int,
+        adjoint: bool,
+    ) -> None:
         t = transition.transpose if adjoint else transition
         n, self._steps, self._alpha, self._tuning = t.n_nodes, steps, alpha, tuning
         self._n, self._row, self._width, self._adjoint = n, row, width, adjoint
         self._columns, self._weighted = min(power_of_two(width), 128), t.weights is not None
         plan = row_plan(
-            t.indptr, t.indices, n, slots=128 * tuning.tile_warps // self._columns, unroll=tuning.step_unroll,
-            limit=tuning.most_iterations(n, len(t.indices)), device=place,
+            t.indptr,
+            t.indices,
+            n,
+            slots=128 * tuning.tile_warps // self._columns,
+            unroll=tuning.step_unroll,
+            limit=tuning.most_iterations(n, len(t.indices)),
+            device=place,
             values=None if t.weights is None else torch.from_numpy(t.weights).float(),
-        )  # fmt: skip
+        )
         self.row_scale, self.column_scale = (
             torch.from_numpy(scale).float().to(place) for scale in (t.row_scale, t.column_scale)
         )
@@ -171,9 +186,16 @@ class DroppedSteps:
     """
 
     def __init__(
-        self, transition: Transition, alpha: float | Tensor, steps: int, shape: torch.Size, dropout: float,
-        place: torch.device, *, adjoint: bool,
-    ) -> None:  # fmt: skip
+        self,
+        transition: Transition,
+        alpha: float | Tensor,
+        steps: int,
+        shape: torch.Size,
+        dropout: float,
+        place: torch.device,
+        *,
+        adjoint: bool,
+    ) -> None:
         tuning, (runs, _, columns) = Tuning(), shape
         row = tuning.row(columns)
         if isinstance(alpha, Tensor):

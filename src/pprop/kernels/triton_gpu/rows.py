@@ -72,9 +72,17 @@ def _rows_product(
 
 
 def launch_rows(
-    block: Tensor, nodes: Tensor, rows: Tensor, operand: Tensor, out: Tensor, drawn: Masks, scale: Tensor, *,
-    adjoint: bool, ahead: int = 0,
-) -> None:  # fmt: skip
+    block: Tensor,
+    nodes: Tensor,
+    rows: Tensor,
+    operand: Tensor,
+    out: Tensor,
+    drawn: Masks,
+    scale: Tensor,
+    *,
+    adjoint: bool,
+    ahead: int = 0,
+) -> None:
     """Fill out (R, m, c) from operand (R, at least n, c), or adjoint (R, n, c) from (R, m, c).
 
     `rows` (R, m), operand and out may have any run and row stride. Masks are those of the drawn epoch + ahead; sums are

@@ -118,9 +118,15 @@ class TritonSolves(Solves):
             measure = measure_on(self.system, like.device)
             if gathers:
                 made: RowPlan | StepPropagation = row_plan(
-                    t.indptr, t.indices, n, slots=slots, device=like.device, unroll=_UNROLL, limit=_LIMIT,
+                    t.indptr,
+                    t.indices,
+                    n,
+                    slots=slots,
+                    device=like.device,
+                    unroll=_UNROLL,
+                    limit=_LIMIT,
                     values=None if t.weights is None else torch.from_numpy(t.weights).to(like.dtype),
-                )  # fmt: skip
+                )
                 scale = torch.from_numpy(stay * t.row_scale).to(like)
             else:
                 made, scale = self._bind_product(), like.new_full((n,), stay)

@@ -113,9 +113,16 @@ class _Matrix:
         self.plan, self.n, self._kind, self._flipped = plan, n, kind, flipped
 
     def apply(
-        self, dense: Tensor, row_scale: Tensor, drawn: Masks, *, step: int = 0, steps: int = 1,
-        start: tuple[Tensor, Tensor] | None = None, total: tuple[Tensor, Tensor] | None = None,
-    ) -> Tensor:  # fmt: skip
+        self,
+        dense: Tensor,
+        row_scale: Tensor,
+        drawn: Masks,
+        *,
+        step: int = 0,
+        steps: int = 1,
+        start: tuple[Tensor, Tensor] | None = None,
+        total: tuple[Tensor, Tensor] | None = None,
+    ) -> Tensor:
         """Return row_scale * (drop(M) dense) + start_scale * start; add total_scale * (drop(M) dense) to the total.
 
         All scales have shape (n,), or all (R, n).

@@ -30,10 +30,15 @@ class SparseFirst(FirstLayer):
         self._planes: list[Planes] = []
         for side, one in enumerate(Sides(matrix)):
             plan = row_plan(
-                one.indptr, one.indices, one.shape[1], slots=128 * tuning.feature_warps // shape.width,
-                unroll=tuning.feature_unroll, limit=tuning.feature_limit, device=device,
+                one.indptr,
+                one.indices,
+                one.shape[1],
+                slots=128 * tuning.feature_warps // shape.width,
+                unroll=tuning.feature_unroll,
+                limit=tuning.feature_limit,
+                device=device,
                 values=torch.from_numpy(one.data.astype(np.float32)),
-            )  # fmt: skip
+            )
             self._entries.append(plan.packed())
             self._planes.append(Planes(plan, FEATURES, 1, runs, dropout, flipped=side == 1, walked=side == 1))
         self.parts = self._planes[1].plan.count
@@ -66,7 +71,11 @@ class SparseFirst(FirstLayer):
     def _constants(self, planes: Planes) -> dict[str, Any]:
         tuning = self._tuning
         return {
-            "T": planes.plan.slots, "C": self._shape.width, "U": tuning.feature_unroll, "SLICES": self._shape.slices,
-            "DROP": planes.law.digits > 0, "num_warps": tuning.feature_warps,
+            "T": planes.plan.slots,
+            "C": self._shape.width,
+            "U": tuning.feature_unroll,
+            "SLICES": self._shape.slices,
+            "DROP": planes.law.digits > 0,
+            "num_warps": tuning.feature_warps,
             **tuning.registers(tuning.feature_registers, tuning.feature_warps),
-        }  # fmt: skip
+        }

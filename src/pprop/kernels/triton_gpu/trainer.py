@@ -42,8 +42,9 @@ def _cross_entropy(
     label = tl.load(labels + run * label_stride + row, mask=row < m, other=-1)
     times = tl.load(counts + run * label_stride + row, mask=(row < m) & (label >= 0), other=0.0)
     counted = times > 0
-    value = tl.load(logits + run * logits_run + row[:, None] * logits_row + column[None, :],
-                    mask=counted[:, None] & real, other=0.0)  # fmt: skip
+    value = tl.load(
+        logits + run * logits_run + row[:, None] * logits_row + column[None, :], mask=counted[:, None] & real, other=0.0
+    )
     shown = tl.where(real, value, -float("inf"))
     top = tl.max(shown, axis=1)
     power = tl.where(real, tl.exp(shown - top[:, None]), 0.0)
