@@ -306,7 +306,7 @@ class AutoClassifier(NodeClassifier):
         self.best_ = members[0] if len(members) == 1 else BlendClassifier(self.graph, members=members)
         best = fit_member(self.best_, given)
         fitted = best.fitted_ if trial is None else judged.decided_by(best.fitted_, trial.codes, kept)
-        target = replace(fitted.target, scoring=None if values["scoring"] is None else scoring)
+        target = replace(fitted.classes, scoring=None if values["scoring"] is None else scoring)
         best.fitted_ = replace(fitted, target=target, unlabelled=given.unlabelled, missing_labels=given.missing_labels)
         return replace(best.fitted_, record=None, history=None)  # `best_` has those of its own training
 

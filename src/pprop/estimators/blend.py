@@ -143,7 +143,7 @@ def blend_of(members: Sequence[Fitted]) -> Fitted:
         kind=BlendClassifier,
         settings={},
         graph=first.graph,
-        target=Classes(first.target.names),
+        target=Classes(first.classes.names),
         model=blend,
         alpha=None,
         outputs=blend.outputs(),

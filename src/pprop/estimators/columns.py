@@ -104,7 +104,7 @@ class ColumnsClassifier(NodeClassifier):
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
         assert isinstance(model, Columns)
         begin, compiled = time.perf_counter(), compiling.seconds
-        graph, target, train, seed = data.graph, data.target, data.split.train, data.seed % 2**32
+        graph, target, train, seed = data.graph, data.classes, data.split.train, data.seed % 2**32
         present, places = np.unique(data.values[train], return_inverse=True)
         if len(present) < 2:
             reject(

@@ -332,7 +332,7 @@ def _named(fitted: Fitted, quantity: str, mode: str, taken: Attribution) -> Expl
         **vars(taken),
         name=taken.node if ids is None else ids[taken.node].item(),
         quantity=quantity,
-        classes=fitted.target.names,
+        classes=fitted.classes.names,
         names=taken.nodes.tolist() if ids is None else ids[taken.nodes].tolist(),
         labels=labels,
         mode=mode,

@@ -21,7 +21,7 @@ from pprop._validate import describe, reject, warn
 from pprop.datasets import Split
 from pprop.estimators.features import scaled_alike
 from pprop.estimators.source import GraphSource
-from pprop.estimators.targets import Classes
+from pprop.estimators.targets import Classes, Target, as_classes
 from pprop.graph import Graph, Scaling
 from pprop.graph.attributes import MISSING_LABELS
 from pprop.kernels import BACKENDS, Backend, choose_backend
@@ -73,7 +73,7 @@ class Blend:
     def outputs(self) -> NDArray[np.float64]:
         """Return the logarithm of the geometric mean of the probabilities, divided by its sum, shape (n, c)."""
         every = np.arange(self.members[0].graph.n_nodes)
-        return log_geometric_mean([one.target.probabilities(one.comparable(every)) for one in self.members])
+        return log_geometric_mean([one.classes.probabilities(one.comparable(every)) for one in self.members])
 
 
 # What a classifier may learn.
@@ -395,7 +395,7 @@ class Fitted:
     kind: type[Any]
     settings: dict[str, Any]
     graph: Graph
-    target: Classes
+    target: Target
     model: AnyModel | SpreadSettings
     alpha: float | None
     outputs: NDArray[Any]
@@ -420,6 +420,11 @@ class Fitted:
     def name(self) -> str:
         """Name of the class."""
         return self.kind.__name__
+
+    @property
+    def classes(self) -> Classes:
+        """The target, where it is one of several classes; refuse another."""
+        return as_classes(self.target, self.name)
 
     @property
     def every_weight(self) -> Weights:
@@ -468,12 +473,12 @@ class Fitted:
     @property
     def scoring(self) -> Scoring | None:
         """What the predictions are judged by; None: accuracy."""
-        return self.target.scoring
+        return self.target.scoring if isinstance(self.target, Classes) else None
 
     @property
     def threshold(self) -> Threshold | None:
         """From which probability on a node is predicted as the positive class; None: there is none."""
-        return self.target.threshold
+        return self.target.threshold if isinstance(self.target, Classes) else None
 
     @property
     def errors(self) -> KnownErrors | None:

@@ -58,7 +58,7 @@ class Judging:
         split = data.split
         # where training nodes end the training, no node is left to choose a threshold on
         apart = np.setdiff1d(split.stopping, split.train)
-        return cls.read(data.target.names, data.values[split.train], data.values[apart], values, function)
+        return cls.read(data.classes.names, data.values[split.train], data.values[apart], values, function)
 
     @classmethod
     def read(
@@ -94,7 +94,7 @@ class Judging:
         if self.rule is None:
             return fitted
         assert fitted.split is not None
-        nodes, target = fitted.split.stopping, fitted.target
+        nodes, target = fitted.split.stopping, fitted.classes
         truth = target.encode(fitted.known_labels)[np.searchsorted(fitted.known_nodes, nodes)]
         return self.decided_by(fitted, truth, target.probabilities(fitted.comparable(nodes)))
 
@@ -110,6 +110,6 @@ class Judging:
         """
         if self.rule is None:
             return fitted
-        (code,) = fitted.target.positions([self.positive])
+        (code,) = fitted.classes.positions([self.positive])
         threshold = Threshold.choose(self.rule, self.positive, truth == code, probabilities[:, code])
-        return replace(fitted, target=replace(fitted.target, threshold=threshold))
+        return replace(fitted, target=replace(fitted.classes, threshold=threshold))

@@ -91,7 +91,7 @@ class LabelPropagationClassifier(NodeClassifier):
             expected = "None, or a pair (nodes, y) of more labels to spread: there is nothing to stop"
             reject("stopping", type(self).__name__, expected, describe(pair))
         data = FitData.of(given, graph)
-        split, known, classes = data.split, data.values, data.target.names
+        split, known, classes = data.split, data.values, data.classes.names
         nodes = np.concatenate([split.train, split.stopping])
         much = np.ones(len(nodes))
         much[: len(given.nodes)] = 1.0 if given.weights is None else given.weights

@@ -125,7 +125,7 @@ def live_of(
         return _of_spread(fitted, fitted.model, made_by, tol, history)
     parts = Decomposed.of(fitted, "live")
     choose = None if fitted.threshold is None else partial(_choose, fitted)
-    return _of_parts(parts, fitted.graph, fitted.outputs, tol, history, fitted.target.names, choose)
+    return _of_parts(parts, fitted.graph, fitted.outputs, tol, history, fitted.classes.names, choose)
 
 
 def _choose(fitted: Fitted, probabilities: NDArray[Any]) -> NDArray[np.int64]:
@@ -135,7 +135,7 @@ def _choose(fitted: Fitted, probabilities: NDArray[Any]) -> NDArray[np.int64]:
             "predict of a live graph cannot use the threshold of this model: it belongs to probabilities without the factor of "
             "the degree, which a live graph does not compute. Train with normalization='row', or use predict_proba."
         )
-    return fitted.target.choose(probabilities)
+    return fitted.classes.choose(probabilities)
 
 
 def _of_run(trained: Trained, tol: float, history: int) -> LiveGraph:
@@ -186,7 +186,7 @@ def _of_parts(
 def _of_spread(
     fitted: Fitted, spread: SpreadSettings, model: PropagatedClassifier, tol: float, history: int
 ) -> LiveGraph:
-    graph, alone, classes, response = fitted.graph, fitted.alone, fitted.target.names, spread.response
+    graph, alone, classes, response = fitted.graph, fitted.alone, fitted.classes.names, spread.response
     assert alone is not None
     how: dict[str, Any] = {"normalization": spread.normalization, "self_loops": spread.self_loops}
     agreed_on = agreed(fitted, propagate(graph, alone, spread.alpha, spread.solver, **how))

@@ -56,7 +56,7 @@ def build_manifest(
     the description of the features, `members` those of the manifests of a blend's members.
     """
     assert fitted.record is not None
-    graph, classes, model = fitted.graph, fitted.target.names, fitted.model
+    graph, classes, model = fitted.graph, fitted.classes.names, fitted.model
     predictor = model.predictor if isinstance(model, Model) else None
     built_in = isinstance(predictor, FeatureNetwork | None)
     named: Any = predictor if hasattr(predictor, "__qualname__") else type(predictor)

@@ -241,7 +241,7 @@ class ClassPredictor(ClassifierMixin, NodeEstimator):
         if y is None:
             raise InputError("score requires y to be passed, but the target y is None. Pass one class label per node.")
         fitted = self.fitted_
-        names, missing = fitted.target.names, fitted.missing_labels
+        names, missing = fitted.classes.names, fitted.missing_labels
         given = read_labelled(X, y, ("X", "y"), "score", fitted.graph, ids=ids, missing=missing, classes=names)
         check_some(given, "score")
         check_same_kind(given.labels, names, "y", "score")
@@ -262,7 +262,9 @@ class ClassPredictor(ClassifierMixin, NodeEstimator):
             Nodes, as in `predict`.
         """
         nodes, fitted = self._positions(X, "decision_function", ids), self.fitted_
-        return fitted.target.margins(fitted.comparable(nodes) if fitted.target.columns == 2 else fitted.outputs[nodes])
+        return fitted.classes.margins(
+            fitted.comparable(nodes) if fitted.classes.columns == 2 else fitted.outputs[nodes]
+        )
 
     def predict_proba(self, X: ArrayLike | None = None, *, ids: ArrayLike | None = None) -> NDArray[Any]:
         """Return the class probabilities of nodes, shape (m, c), columns in the order of ``classes_``.
@@ -278,12 +280,12 @@ class ClassPredictor(ClassifierMixin, NodeEstimator):
             Nodes, as in `predict`.
         """
         nodes = self._positions(X, "predict_proba", ids)
-        return self.fitted_.target.probabilities(self.fitted_.comparable(nodes))
+        return self.fitted_.classes.probabilities(self.fitted_.comparable(nodes))
 
     @property
     def classes_(self) -> NDArray[Any]:
         """The labels seen in `fit`, sorted, shape (c,)."""
-        return self.fitted_.target.names
+        return self.fitted_.classes.names
 
     @property
     def logits_(self) -> NDArray[Any]:
@@ -398,7 +400,7 @@ class NodeClassifier(ClassPredictor):
             kind=type(self),
             settings=self._settings(),
             graph=graph,
-            target=replace(data.target, scoring=scoring),
+            target=replace(data.classes, scoring=scoring),
             model=model,
             alpha=values.get("alpha"),
             outputs=learned.outputs,

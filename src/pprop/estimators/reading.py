@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from pprop._errors import InputError
 from pprop._validate import check_array, check_float, check_int, counted, describe, reject, warn
 from pprop.datasets import Split
-from pprop.estimators.targets import Classes, LabelsLike, class_labels, of_one_type
+from pprop.estimators.targets import Classes, LabelsLike, Target, as_classes, class_labels, of_one_type
 from pprop.graph import Graph
 from pprop.graph.attributes import MISSING_LABELS, check_codes, check_missing
 from pprop.graph.rows import (
@@ -435,16 +435,21 @@ class FitData:
     >>> import pprop, scipy.sparse as sp
     >>> graph = pprop.Graph.from_scipy(sp.csr_array((5, 5)))
     >>> data = FitData.of(Given.read(graph, [0, 1, 3, 4], ["a", "a", "b", "b"], "APPNPClassifier", stopping=0.5), graph)
-    >>> data.split, data.target.names, data.values
+    >>> data.split, data.classes.names, data.values
     (Split(2 train, 2 stopping, 0 test, seed=0), array(['a', 'b'], dtype='<U1'), array([ 0,  0, -1,  1,  1]))
     """
 
     graph: Graph
-    target: Classes
+    target: Target
     values: NDArray[np.int64]
     split: Split
     seed: int = 0
     weights: NodeWeights | None = None
+
+    @property
+    def classes(self) -> Classes:
+        """The target, where it is one of several classes; refuse another."""
+        return as_classes(self.target, "fit")
 
     @classmethod
     def of(cls, given: Given, graph: Graph, seed: int = 0, class_weight: ClassWeight = None) -> Self:

@@ -170,6 +170,17 @@ class Classes(Target):
         return self.scoring.judge(outcome, weights).value
 
 
+def as_classes(target: Target, function: str) -> Classes:
+    """Return a target as the classes that it is; refuse another in the name of a function.
+
+    >>> as_classes(Classes(np.array(["a", "b"])), "fit").columns
+    2
+    """
+    if not isinstance(target, Classes):
+        reject("target", function, "one of several classes", f"{type(target).__name__}")
+    return target
+
+
 def hold_out(
     nodes: NDArray[np.int64], codes: NDArray[np.int64], fraction: float, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -55,7 +55,7 @@ class Served:
         texts: Sequence[str | None] | None = None,
     ) -> None:
         self.fitted, self.title, self.lock = fitted, title, threading.RLock()
-        self.classes = tuple(str(name) for name in fitted.target.names.tolist())
+        self.classes = tuple(str(name) for name in fitted.classes.names.tolist())
         self.parts: Decomposed | None = None
         self.refusal = ""
         try:
@@ -101,7 +101,7 @@ class Served:
     ) -> View:
         """Return the view of a graph; `logits` are those of the model where the graph is its own."""
         spread, refusal, alone, network = None, self.refusal, None, None
-        choose = None if self.fitted.threshold is None else self.fitted.target.choose
+        choose = None if self.fitted.threshold is None else self.fitted.classes.choose
         if self.parts is not None:
             alone = self.parts.alone(graph).astype(np.float64)
             network = network_of(alone)

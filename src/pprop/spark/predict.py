@@ -83,7 +83,7 @@ def predict(
     table = frame.select(column(id_column).cast(kind).alias("id"), *(column(name) for name in used))
     known = _first(shared, table)
     propagation = _propagation(known)
-    classes = [str(name) for name in known.target.names.tolist()]
+    classes = [str(name) for name in known.classes.names.tolist()]
     names = [f"logit{k}" for k in range(len(classes))]
     divided = propagation.normalization != "row"  # by ones that are propagated beside them; see `Fitted.comparable`
     names += [ONES] if divided else []
@@ -111,7 +111,7 @@ def predict(
         progress=progress,
         say=say,
     )
-    return _classified(spread, names, classes, known.target, id_column, kind)
+    return _classified(spread, names, classes, known.classes, id_column, kind)
 
 
 def _first(folder: Path, table: DataFrame) -> Fitted:

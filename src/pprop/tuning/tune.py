@@ -369,7 +369,7 @@ def repeated_holdout(
         by_class = shuffled[np.argsort(known[shuffled], kind="stable")]
         splits.append(Split(divided.train, np.sort(by_class[::2]), np.sort(by_class[1::2]), number, test=False))
     assert data is not None
-    return tuple(splits), data.values, data.target
+    return tuple(splits), data.values, data.classes
 
 
 def _scoring(

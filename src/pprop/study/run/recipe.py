@@ -22,10 +22,12 @@ from numpy.typing import NDArray
 from pprop._errors import InputError
 from pprop._validate import describe
 from pprop.datasets import Split, load_dataset
+from pprop.estimators.fitted import TrainingRecord
+from pprop.estimators.node import NodeEstimator
 from pprop.graph import Graph
 from pprop.kernels import choose_backend
 from pprop.models import APPNP, GAT, GCN, JK, MLP, NGCN, PPNP, Architecture, Model
-from pprop.models.feature_propagation import BootstrappedFP, FeaturePropagation
+from pprop.models.feature_propagation import Bootstrapped, BootstrappedFP, FeaturePropagation
 from pprop.models.inference import Inference
 from pprop.propagation import Limit
 from pprop.study.cell import Cell, Seeds, Splits
@@ -271,6 +273,13 @@ class TrainedTogether(CellRunner):
         return self._inference.propagated(torch.from_numpy(trained.logits).to(place)).cpu().numpy()
 
 
+def _record_of(model: object) -> TrainingRecord | Bootstrapped | None:
+    """Return how the fit of an object went; None: it does not say."""
+    if isinstance(model, FeaturePropagation):
+        return model.record_
+    return model.fitted_.record if isinstance(model, NodeEstimator) else None
+
+
 @final
 class FittedAlone(CellRunner):
     """Runs of an object with ``fit(nodes, y, stopping=(nodes, y))`` and ``predict(nodes)``; `make` gives that of a seed."""
@@ -293,8 +302,8 @@ class FittedAlone(CellRunner):
             model.fit(split.train, labels[split.train], stopping=(split.stopping, labels[split.stopping]))
             predictions = self._checked(model.predict(nodes))
             seconds = time.perf_counter() - begin
-            record = getattr(model, "record_", None)
-            how = {name: getattr(record, name) for name in names if hasattr(record, name)}
+            record = _record_of(model)
+            how = {} if record is None else {name: getattr(record, name) for name in names}
             finished(self.task.row(seeds, predictions, seconds=seconds, together=1, **how))
 
     def _checked(self, predicted: object) -> NDArray[np.uint8]:

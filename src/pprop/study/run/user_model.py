@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from typing import Any, TypeGuard, final
 
 import torch
 from torch import nn
 
 from pprop._errors import InputError
 from pprop._validate import describe
-from pprop.estimators.node import TrainedClassifier
+from pprop.estimators.node import NodeEstimator
 from pprop.models import MLP, Architecture, Model
 from pprop.settings import CRITERION, LEARNING_RATE, MAX_EPOCHS, PATIENCE
 from pprop.study.cell import Cell, Seeds
@@ -75,9 +75,14 @@ def user_recipe(cell: Cell, prepared: Prepared, place: ComputePlace) -> CellRunn
 
     with torch.random.fork_rng(devices=[]):  # looking at a model does not move torch's generator
         made = make(0)
-    here = place if isinstance(made, Model | Architecture | TrainedClassifier) else ComputePlace("cpu", "numba")
+    here = place if isinstance(made, Model | Architecture) or _placeable(made) else ComputePlace("cpu", "numba")
     task = CellRuns(cell, prepared, here, user_revision(here.backend, user_source(module)))
     return _Guarded(task, make, made, takes_seed)
+
+
+def _placeable(made: object) -> TypeGuard[NodeEstimator]:
+    """Whether an object is an estimator of pprop that takes a device and a backend."""
+    return isinstance(made, NodeEstimator) and {"device", "backend"} <= set(made.get_params(deep=False))
 
 
 @final
@@ -121,6 +126,6 @@ class _Guarded(CellRunner):
     def _placed(self, seed: int) -> Any:
         """Return an object to fit; a classifier of pprop computes where the row says."""
         made, place = self._make(seed), self.task.place
-        if isinstance(made, TrainedClassifier):
+        if _placeable(made):
             made.set_params(device=place.device, backend=place.backend)
         return made
