@@ -82,7 +82,7 @@ def compare(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
         "error": float(difference.std(ddof=min(1, len(difference) - 1)) / np.sqrt(len(difference))),
         "by_split": difference.round(3).tolist(),
         "epochs": [float(one.epochs.mean()) for one in (full, few)],
-        "seconds": [round(one, 1) for one in seconds],
+        "seconds": [round(one, 3) for one in seconds],
     }
 
 

@@ -5,8 +5,9 @@
     PPROP_DATA=folder python benchmarks/side_by_side.py ../before . --device cuda --only epoch
 
 An epoch of one run (as in `epoch.py`), `cell.py` (many runs to their end) and `propagate.py` (ten power steps, 16 M entries),
-without their peers; and the processes of ``import pprop`` and ``pprop --help``, from their start to their end. The scripts are
-those of this checkout, the package that of each. In a turn of the epoch both checkouts start a process that stays, and are
+without their peers; the trainings of `minibatch.py` on the neighbourhoods of labelled nodes, from the search for these on; and
+the processes of ``import pprop`` and ``pprop --help``, from their start to their end. The scripts are those of this checkout,
+the package that of each. In a turn of the epoch both checkouts start a process that stays, and are
 measured in alternation, so that a machine that slows down slows both. A ratio above 1 says that the second checkout is slower.
 The last line is one JSON object.
 """
@@ -78,13 +79,20 @@ def epochs(checkouts: tuple[Path, Path], device: str, dataset: str, blocks: int)
 
 
 def script_times(checkouts: tuple[Path, Path], script: list[str]) -> list[float]:
-    """Return what a script measures with both checkouts, one after the other: seconds of a cell, ms of all steps."""
+    """Return what a script measures with both checkouts, one after the other, as `measured` says."""
     times: list[float] = []
     for checkout in checkouts:
         process = start(checkout, script, subprocess.DEVNULL)
         report: dict[str, Any] = json.loads(process.communicate()[0].splitlines()[-1])
-        times.append(report["seconds"] if "seconds" in report else report["ms"]["pprop"]["p50"])
+        times.append(measured(report))
     return times
+
+
+def measured(report: dict[str, Any]) -> float:
+    """Return the time in a report: seconds of a cell, or of mini-batch training on all graphs, or milliseconds of all steps."""
+    if "graphs" in report:
+        return sum(minibatch for _, minibatch in (graph["seconds"] for graph in report["graphs"].values()))
+    return report["seconds"] if "seconds" in report else report["ms"]["pprop"]["p50"]
 
 
 def starts(checkouts: tuple[Path, Path], code: str, blocks: int) -> list[float]:
@@ -107,13 +115,18 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--blocks", type=int, default=9, help="epochs' measurements of each checkout in a turn")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--only", nargs="*", default=["epoch", "cell", "propagate", *STARTS])
-    parser.add_argument("--datasets", nargs="*", default=list(DATASETS))
+    parser.add_argument("--only", nargs="*", default=["epoch", "cell", "propagate", "minibatch", *STARTS])
+    parser.add_argument("--datasets", nargs="*", default=list(DATASETS), help="of epoch and minibatch")
+    parser.add_argument("--splits", type=int, default=5, help="of minibatch: as many runs on each graph")
+    parser.add_argument("--max-epochs", type=int, default=300, help="of minibatch, and on a CPU of cell")
     given = parser.parse_args()
-    cell = ["--runs", "20", "--max-epochs", "300"] if given.device == "cpu" else ["--runs", "100"]
+    limit = ["--max-epochs", str(given.max_epochs)]
+    cell = ["--runs", "20", *limit] if given.device == "cpu" else ["--runs", "100"]
+    minibatch = ["--splits", str(given.splits), *limit]
     scripts = {
         "cell": ["cell.py", *cell, "--peers", "--device", given.device],
         "propagate": ["propagate.py", "--blocks", "5", "--peers", "--device", given.device],
+        "minibatch": ["minibatch.py", *given.datasets, *minibatch, "--device", given.device],
     }
     report: dict[str, Any] = {"benchmark": "side_by_side", "device": given.device, "turns": given.turns}
     for what in [f"epoch {dataset}" for dataset in given.datasets] + [*scripts, *STARTS]:
