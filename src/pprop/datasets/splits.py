@@ -14,7 +14,7 @@ from pprop.graph import Graph
 VISIBLE_SEED = 4143496719  # of the one draw that divides a graph into known and test nodes
 
 # The 20 seeds of the paper's test splits.
-TEST_SEEDS = (
+TEST_SEEDS: tuple[int, ...] = (
     2144199730,
     794209841,
     2985733717,
@@ -38,7 +38,7 @@ TEST_SEEDS = (
 )
 
 # The 20 seeds of the paper's validation splits.
-VALIDATION_SEEDS = (
+VALIDATION_SEEDS: tuple[int, ...] = (
     2413340114,
     3258769933,
     1789234713,

@@ -82,7 +82,7 @@ def user_recipe(cell: Cell, prepared: Prepared, place: ComputePlace) -> CellRunn
 
 def _placeable(made: object) -> TypeGuard[NodeEstimator]:
     """Whether an object is an estimator of pprop that takes a device and a backend."""
-    return isinstance(made, NodeEstimator) and {"device", "backend"} <= set(made.get_params(deep=False))
+    return isinstance(made, NodeEstimator) and hasattr(made, "device") and hasattr(made, "backend")
 
 
 @final
