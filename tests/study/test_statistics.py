@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats
+from torch import Tensor
 
+from pprop import load_dataset, run_seed
 from pprop._errors import InputError
-from pprop.study.cell import Seeds, make_cell
+from pprop.kernels.random_bits import signed
+from pprop.models import Architecture, Model
+from pprop.models.network import FeatureNetwork, initial_weights
+from pprop.study.cell import MODELS, Cell, Seeds, make_cell
+from pprop.study.report.sections import P_VALUES
+from pprop.study.run.recipe import build
 from pprop.study.stats.estimate import bootstrap_interval, combined_intervals, estimate
 from pprop.study.stats.paired import describe_seeds, holm, paired_test, split_means
 from pprop.study.stats.variance import variance_components
 from pprop.study.store.row import Row
 
 SPLITS, INITS = 20, 5
+ROOT = Path(__file__).parents[2]
 
 
 def runs(seed: int, mean: float = 0.8) -> dict[Seeds, float]:
@@ -182,9 +192,53 @@ def test_an_unbalanced_design_has_no_components() -> None:
     assert variance_components({Seeds(s, 0): 0.8 for s in range(20)}) is None
 
 
+def initial(model: object, n_features: int, n_classes: int, seeds: Seeds) -> list[Tensor]:
+    """The matrices with which the training of a model begins."""
+    if isinstance(model, Model):
+        assert isinstance(model.predictor, FeatureNetwork)
+        described = model.predictor.weights(n_features, n_classes, model.penalty)
+    else:
+        assert isinstance(model, Architecture)
+        described = model.weights(n_features, n_classes)
+    seed = torch.tensor([signed(run_seed(seeds.split, seeds.init))])
+    return [tensor[0] for tensor in initial_weights(described, seed)]
+
+
+def test_models_share_initial_weights_and_masks_of_features_at_equal_seeds_as_the_pages_say() -> None:
+    graph, page = load_dataset("citeseer"), (ROOT / "docs" / "study.md").read_text(encoding="utf-8")
+    cells: dict[str, Cell] = {name: make_cell(name, {}, "citeseer") for name in MODELS if MODELS[name].seeded}
+    models = {name: build(cell, graph) for name, cell in cells.items()}
+    begin = {name: initial(model, 300, graph.n_classes, Seeds(2144199730, 3)) for name, model in models.items()}
+    first, *_ = appnp = begin["appnp"]
+
+    def same(tensors: list[Tensor]) -> list[bool]:
+        return [
+            one.shape == other.shape and torch.equal(one, other) for one, other in zip(tensors, appnp, strict=False)
+        ]
+
+    equal = {name for name in begin if len(begin[name]) == 2 and all(same(begin[name]))}
+    assert equal == {"appnp", "ppnp", "mlp", "gcn"}
+    assert same(begin["jk"]) == [True, False]
+    other = {name for name, tensors in begin.items() if tensors[0].shape != first.shape}
+    assert other == {"vanilla_gcn", "ngcn", "gat"}
+    for name in other:  # the same numbers, scaled
+        block = begin[name][0][:300]
+        ratio = block / first[:, : block.shape[1]]
+        assert float(ratio.max() - ratio.min()) < 1e-4
+    text = " ".join(page.split())
+    same_weights = "Equal seeds give PPNP, APPNP, MLP and GCN the same initial weights, and JK the same first matrix."
+    assert same_weights in text
+    assert same_weights in P_VALUES
+    # a mask depends on the seed, which heads and towers have for themselves, and on the share that is dropped
+    branches = {name for name, model in models.items() if isinstance(model, Architecture) and model.branches() > 1}
+    assert branches == {"ngcn", "gat"}
+    assert {cell.settings["dropout"] for name, cell in cells.items() if name not in branches} == {0.5}
+    assert "All models but N-GCN and GAT have the same dropout masks of the features." in text
+
+
 @pytest.mark.slow
 def test_appnp_that_always_teleports_is_the_mlp_of_the_same_seeds_in_every_row(published: tuple[Row, ...]) -> None:
-    """As the page says: initialisations of PPNP, APPNP and MLP are the same at equal seeds."""
+    """Without propagation the two differ in nothing, if initial weights and masks are the same."""
     for dataset in ("citeseer", "cora_ml"):
         found = [
             {

@@ -41,7 +41,8 @@ Way = Callable[[Model | Architecture, Task], ModelTraining]
 def run_seed(split_seed: int, init_seed: int) -> int:
     """Return the seed of a run from the seed of its split and of its initialisation, a 64-bit integer.
 
-    Runs of a study differ in both, and no two of them share weights or masks.
+    Runs of one model differ in at least one of them, and so in their weights and masks. Models share random numbers at equal
+    seeds: matrices of equal shapes in equal layers begin the same.
 
     Examples
     --------

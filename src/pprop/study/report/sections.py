@@ -38,8 +38,8 @@ COMMANDS = (
 P_VALUES = (
     "Two-sided paired t-tests. What counts is the test over splits, whose pairs are means over the initialisations of "
     "a split, because runs of one split vary together. Beside it is the test over runs, as published: its pairs have "
-    "equal seeds. PPNP, APPNP and MLP begin with the same weights and masks of the features at equal seeds; "
-    "initialisations of the other models are not matched. Bt. FP has one run per split, so both are over splits. Holm's correction is "
+    "equal seeds. Equal seeds give PPNP, APPNP, MLP and GCN the same initial weights, and JK the same first matrix. Matrices "
+    "of V. GCN, N-GCN and GAT have other shapes. Bt. FP has one run per split, so both tests are over splits. Holm's correction is "
     "over the paper's baselines on one dataset and metric; MLP and the tuned Bt. FP, which the paper does not have, "
     "are a family of their own."
 )

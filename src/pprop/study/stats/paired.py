@@ -62,8 +62,8 @@ def paired_test(first: Mapping[Seeds, float], second: Mapping[Seeds, float], ove
         The metric of each run.
     over
         ``"runs"``: pairs of equal split and initialisation seed. ``"splits"``: pairs of means over the initialisations
-        of a split, because runs of one split vary together. Equal seeds give PPNP, APPNP and MLP the same first weights
-        and masks of the features; initialisations of other models have nothing in common.
+        of a split, because runs of one split vary together. Equal seeds give PPNP, APPNP, MLP and GCN the same initial
+        weights, and JK the same first matrix. Matrices of V. GCN, N-GCN and GAT have other shapes.
 
     Returns
     -------
