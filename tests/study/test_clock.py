@@ -7,12 +7,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from pprop.study.cell import Cell, Seeds, make_cell
+from pprop.study.experiment_folder import load_experiments
 from pprop.study.store.row import Row
 from pprop.study.store.store import Pool
 from pprop.study.tables.clock import clock_sentence, clock_table, keys_of_shared, stretches
-from pprop.study.tables.entries import Sample, Samples
+from pprop.study.tables.entries import Sample, Samples, entries
 from pprop.study.tables.runs import cost_table
 from pprop.study.tables.table import Strong
+from pprop.study.tables.times import cost_sentences, main_cost_table
 
 MakeRows = Callable[..., list[Row]]
 NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)
@@ -59,6 +61,30 @@ def test_a_long_training_after_a_short_one_is_no_pause(make_rows: MakeRows) -> N
     assert (both.clock, both.recorded) == (605.0, 605.0)
     after = training(make_rows, cell, 605.0 + 121.0, 5.0, 20)
     assert [len(one.rows) for one in stretches([*short, *long, *after])] == [20, 10]
+
+
+def test_the_main_table_and_its_sentences_mark_seconds_of_shared_devices(make_rows: MakeRows) -> None:
+    experiments = load_experiments()
+    cell = make_cell("gcn", {}, "citeseer")
+    rows = [*training(make_rows, cell, 0.0, 100.0, 0), *training(make_rows, cell, 0.0, 300.0, 10)]
+    unfit = {row.key for row in rows[-10:]}
+    seconds = sum(row.seconds for row in rows[-10:])
+    main = entries(experiments, Samples([Sample(cell, Pool(cell, "c1", "d1", tuple(rows)))]))
+    table = main_cost_table(main, experiments.values(), shared=unfit)
+    place = [column.title for column in table.columns].index("Of these not for planning, s")
+    assert [str(row[place]) for row in table.groups[0].rows] == [f"{seconds:.0f}"] * 2  # GCN, and all
+    assert any(note.startswith("Not for planning: seconds of runs that shared the device") for note in table.notes)
+    bare = main_cost_table(main, experiments.values())
+    assert "Of these not for planning, s" not in [column.title for column in bare.columns]
+    assert not any("Not for planning" in note for note in bare.notes)
+    spent, authors = cost_sentences(main, experiments.values(), unfit)
+    assert (
+        f"{seconds:.0f} of these are of runs that shared the device with other processes (10 of GCN on Citeseer)."
+        in spent
+    )
+    assert spent.endswith(" They are not for planning.")
+    assert f"{seconds:.0f} of our seconds are of runs that shared the device, and not for planning." in authors
+    assert all("not for planning" not in text for text in cost_sentences(main, experiments.values()))
 
 
 def test_the_table_of_costs_marks_seconds_of_shared_devices(make_rows: MakeRows) -> None:

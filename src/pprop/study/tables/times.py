@@ -22,6 +22,7 @@ from pprop.study.tables.table import NOT_RUN, Cells, Code, Measure, Number, Tabl
 YARDSTICK = "gcn"
 # Seconds a run of APPNP on Cora-ML in the authors' own re-run, published with their code (TensorFlow, a GPU of 2019).
 AUTHORS_SECONDS = 45.7
+UNFIT = "Of these not for planning, s"  # of runs that shared the device
 
 
 @final
@@ -173,9 +174,11 @@ class Cost:
     on_cpu
         Seconds that the runs would need on the CPU, one after another; None where no run alone was timed there.
     paper
-        Milliseconds an epoch in the paper's table; None where it has none.
+        Milliseconds per epoch in the paper's table; None where it has none.
     authors
         Seconds that the authors' code would need: the paper's time per epoch times the epochs of our runs.
+    unfit
+        Seconds, on both devices, of runs that shared the device with other processes: they are not for planning.
     """
 
     entry: TableEntry
@@ -186,10 +189,14 @@ class Cost:
     on_cpu: float | None
     paper: float | None
     authors: float | None
+    unfit: float
 
 
 def costs(
-    entries: Sequence[TableEntry], experiments: Iterable[Experiment], times: Sequence[TableEntry] = ()
+    entries: Sequence[TableEntry],
+    experiments: Iterable[Experiment],
+    times: Sequence[TableEntry] = (),
+    shared: Collection[RowKey] = (),
 ) -> list[Cost]:
     """Return the costs of the entries of one dataset that were run.
 
@@ -201,6 +208,8 @@ def costs(
         Among them those that show time, which have the published milliseconds.
     times
         Entries of the table of time per epoch on the same dataset.
+    shared
+        Rows of processes that shared their device (`keys_of_shared`).
 
     Examples
     --------
@@ -219,12 +228,25 @@ def costs(
         cpu = sum(row.seconds for row in rows) - gpu
         alone, paper = timed.get(entry.cell.model), printed.get((entry.cell.model, entry.cell.dataset))
         on_cpu, authors = (None if ms is None else ms / 1000 * epochs * len(rows) for ms in (alone, paper))
-        found.append(Cost(entry, len(rows), epochs, gpu, cpu, on_cpu, paper, authors))
+        unfit = sum(row.seconds for row in rows if row.key in shared)
+        found.append(Cost(entry, len(rows), epochs, gpu, cpu, on_cpu, paper, authors, unfit))
     return found
 
 
-def main_cost_table(by_dataset: ByDataset, experiments: Iterable[Experiment], times: ByDataset | None = None) -> Table:
+def main_cost_table(
+    by_dataset: ByDataset,
+    experiments: Iterable[Experiment],
+    times: ByDataset | None = None,
+    shared: Collection[RowKey] = (),
+) -> Table:
     """Return the table of costs: every cell of the main table, the sum of each dataset, and that of all.
+
+    Parameters
+    ----------
+    by_dataset, experiments, times
+        As for `costs`, by dataset.
+    shared
+        Rows of processes that shared their device (`keys_of_shared`): their seconds have a column of their own.
 
     Examples
     --------
@@ -234,11 +256,11 @@ def main_cost_table(by_dataset: ByDataset, experiments: Iterable[Experiment], ti
 
     def row(cost: Cost) -> Cells:
         counts = Number(cost.runs, 0), None if np.isnan(cost.epochs) else Number(cost.epochs, 0)
-        spent = map(_seconds, (cost.gpu, cost.cpu, cost.on_cpu))
+        spent = map(_seconds, (cost.gpu, cost.cpu, cost.unfit, cost.on_cpu))
         return cost.entry.title, *counts, *spent, number(cost.paper, 1), _seconds(cost.authors)
 
     def total(found: Sequence[Cost]) -> Cells:
-        names = ("gpu", "cpu", "on_cpu", "authors")
+        names = ("gpu", "cpu", "unfit", "on_cpu", "authors")
         *spent, authors = (_seconds(sum(getattr(cost, name) or 0 for cost in found)) for name in names)
         return "All", Number(sum(cost.runs for cost in found), 0), None, *spent, None, authors
 
@@ -246,14 +268,15 @@ def main_cost_table(by_dataset: ByDataset, experiments: Iterable[Experiment], ti
     groups: dict[str | None, list[Cells]] = {}
     everything: list[Cost] = []
     for name, entries in by_dataset.items():
-        found = costs(entries, known, (times or {}).get(name, ()))
+        found = costs(entries, known, (times or {}).get(name, ()), shared)
         everything += found
         groups[dataset_title(name)] = [*map(row, found), total(found)]
     if len(groups) > 1:
         groups["All datasets"] = [total(everything)]
-    heads = "Model:text | Runs | Epochs a run | GPU, s | CPU, s | CPU alone, s | Paper, ms an epoch | Authors' code, s"
+    heads = f"Model:text | Runs | Epochs per run | GPU, s | CPU, s | {UNFIT} | CPU alone, s | Paper, ms per epoch | Authors' code, s"
     made = Table.of("What the main table cost", heads, groups, _notes(everything))
-    return made.without("Paper, ms an epoch", "Authors' code, s") if of_own(by_dataset) else made
+    made = made if any(cost.unfit for cost in everything) else made.without(UNFIT)
+    return made.without("Paper, ms per epoch", "Authors' code, s") if of_own(by_dataset) else made
 
 
 def cost_sentences(
@@ -274,7 +297,7 @@ def cost_sentences(
     []
     """
     known = tuple(experiments)
-    found = [cost for group in by_dataset.values() for cost in costs(group, known)]
+    found = [cost for group in by_dataset.values() for cost in costs(group, known, shared=shared)]
     both = [cost for cost in found if cost.authors is not None and cost.gpu and not cost.cpu]
     if not found:
         return []
@@ -285,8 +308,10 @@ def cost_sentences(
     at_once = {cost.entry.where: [row for row in cost.entry.rows if row.key in shared] for cost in found}
     if in_company := {where: rows for where, rows in at_once.items() if rows}:
         counted = listed([f"{len(rows)} of {where}" for where, rows in in_company.items()])
-        seconds = sum(row.seconds for rows in in_company.values() for row in rows)
-        told[0] += f" {seconds:,.0f} of these are of runs that shared the device with other processes ({counted})."
+        seconds = sum(cost.unfit for cost in found)
+        told[0] += (
+            f" {seconds:,.0f} of these are of runs that shared the device with other processes ({counted}). They are not for planning."
+        )
     if both:
         ours, authors = sum(cost.gpu for cost in both), sum(cost.authors or 0.0 for cost in both)
         told.append(
@@ -294,6 +319,11 @@ def cost_sentences(
             f"{authors / 3600:.1f} hours on the paper's GPU of 2018, {authors / ours:,.0f} times our {ours:,.0f} seconds on "
             "one of today: a ratio of machines as well as of programs."
         )
+        if unfit := sum(cost.unfit for cost in both):
+            told[-1] += (
+                f" {unfit:,.0f} of our seconds are of runs that shared the device, and not for planning. Such runs take less time "
+                "alone, so the ratio is at least this."
+            )
     return told
 
 
@@ -309,14 +339,18 @@ def _notes(found: Sequence[Cost]) -> Iterable[str]:
         f"Seconds of a whole device ({', '.join(devices)}; a CPU with all its cores) for the runs of the main table. "
         "Runs trained together share them; the first cell of a process includes the compilation of kernels."
     )
+    if any(cost.unfit for cost in found):
+        yield (
+            "Not for planning: seconds of runs that shared the device with other processes. Such runs take less time alone."
+        )
     if any(cost.on_cpu is not None for cost in found):
         yield (
-            "CPU alone: our milliseconds an epoch on the CPU, one run at a time (see the table of times), times the "
+            "CPU alone: our milliseconds per epoch on the CPU, one run at a time (see the table of times), times the "
             "epochs and the runs. Not measured as a whole; runs trained together take less."
         )
     if not of_own(cost.entry.cell.dataset for cost in found):
         yield (
-            "Authors' code: the paper's milliseconds an epoch (a GPU of 2018) times our mean number of epochs times our "
+            "Authors' code: the paper's milliseconds per epoch (a GPU of 2018) times our mean number of epochs times our "
             "runs; the paper timed neither MLP nor Bt. FP, nor PPNP on the larger graphs. Sums are over the cells that "
             "have the number."
         )
