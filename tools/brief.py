@@ -12,7 +12,7 @@ from pprop.study.experiment import Experiment
 from pprop.study.report.claims import ClaimFigure, claims_table, counts, further_findings
 from pprop.study.report.page import Block, Bullets, Page, Picture, Section
 from pprop.study.store.row import RowKey
-from pprop.study.tables.agreement import agreement, init_sentence, nearness_sentence, nearness_table
+from pprop.study.tables.agreement import agreement, fitted_sentence, init_sentence, nearness_sentence, nearness_table
 from pprop.study.tables.entries import ByDataset, Metric, Samples, dataset_order, dataset_title
 from pprop.study.tables.over_nodes import NodeLead, over_nodes_sentence, over_nodes_table
 from pprop.study.tables.p_values import (
@@ -96,7 +96,7 @@ def brief_page(
         Section("Summary", tuple(summary(main, many or {}, claims, there, readings, leads))),
         Section("Accuracy", tuple(_scores(main, "accuracy"))),
         Section("Macro F1", tuple(_scores(main, "f1"))),
-        Section("Beside the paper", tuple(_near(main))),
+        Section("Beside the paper", tuple(_near(main, there))),
         Section("Bt. FP on validation splits", tuple(validation_blocks(main, readings))),
         Section("Significance", tuple(_p_values(main, many or {}))),
         Section("Over test nodes", tuple(_over_nodes(leads))),
@@ -159,9 +159,11 @@ def _scores(main: ByDataset, metric: Metric) -> Iterator[Block]:
         yield f"Beyond the combined interval: {listed(apart)}."
 
 
-def _near(main: ByDataset) -> Iterator[Block]:
+def _near(main: ByDataset, samples: Samples) -> Iterator[Block]:
     if (table := nearness_table(main)).n_rows:
         yield from (nearness_sentence(main), table)
+        if text := fitted_sentence(main, samples):
+            yield text
 
 
 def _p_values(main: ByDataset, many: ByDataset) -> Iterator[Block]:
@@ -187,9 +189,9 @@ def _over_nodes(leads: Sequence[NodeLead]) -> Iterator[Block]:
     )
     if table.n_rows:
         yield (
-            "All splits of a graph are evaluated on the same test nodes, as in the paper. Tests over splits say what other "
-            "training nodes would change, and not what other test nodes would. For those, test nodes are drawn with "
-            "replacement instead of splits. The report has all comparisons."
+            "All splits of a graph are evaluated on the same test nodes, as in the paper. Tests over splits show how results vary with "
+            "the training nodes. They do not show how results vary with the test nodes. Here test nodes are drawn with replacement "
+            "instead of splits. The report has all comparisons."
         )
         yield table
 
@@ -375,7 +377,8 @@ def _missing(experiments: Mapping[str, Experiment], samples: Samples, shared: Co
         ]
         yield (
             f"Runs made: {', '.join(told)}. The rest would take {sum(each[2] for each in lacking.values()):,.0f} seconds of the "
-            "devices that made these, one process each. Bt. FP, untuned: 20 labels a class alone, and no search."
+            "devices that made these, one process each. Bt. FP was run with 20 labels per class only, and its hyperparameters were not "
+            "searched."
         )
 
 

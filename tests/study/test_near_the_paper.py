@@ -22,6 +22,7 @@ from pprop.study.tables.agreement import (
     agreement,
     apart,
     apart_table,
+    fitted_sentence,
     init_sentence,
     init_test,
     nearness_sentence,
@@ -165,6 +166,15 @@ def test_it_is_said_how_many_agreed_before_readings_were_changed(
     start = f"1 of 1 accuracies and 0 of 1 values of macro F1 agree with the paper's. In 1 and 0 {within}"
     assert agreement(entries(paper, samples), samples) == f"{start}{changed}."
     fp = [(original, exact(make_rows, original, 0.7355, inits=1)), (tuned, exact(make_rows, tuned, 0.80, inits=1))]
+    assert fitted_sentence(entries(paper, samples_of(jk[0])), samples_of(jk[0])) == ""
+    text = fitted_sentence(entries(paper, samples), samples)
+    gap = 0.7303 - 0.6914  # 100 runs with a deviation of 0.01
+    z = f"{(gap / (sqrt(2) * 0.01 / 10)) ** 2:.1f}"
+    assert text == (
+        "JK's values are fitted: its reading was chosen after its test values had differed from the paper's. With its first reading, "
+        f"0 of 1 accuracies and 0 of 1 values of macro F1 agree. JK's share of χ² is fitted, too: 0.0 of 0.0 for accuracies and {z} of "
+        f"{z} for values of macro F1."
+    )
     samples = samples_of(*jk, *fp)
     text = agreement(entries(paper, samples), samples)
     start = f"2 of 2 accuracies and 0 of 2 values of macro F1 agree with the paper's. In 2 and 0 {within}"

@@ -203,6 +203,30 @@ def nearness_sentence(by_dataset: ByDataset) -> str:
     return text
 
 
+def fitted_sentence(by_dataset: ByDataset, samples: Samples) -> str:
+    """Return how many values agree with the first reading of JK, and what JK adds to the test of initialisations.
+
+    Empty where the first reading has no rows.
+
+    >>> fitted_sentence({}, Samples([]))
+    ''
+    """
+    first = _with_first(by_dataset, "jk", _FIRST["jk"][0], samples)
+    if first is None:
+        return ""
+    text = (
+        "JK's values are fitted: its reading was chosen after its test values had differed from the paper's. With its first reading, "
+        f"{listed([*_counts(first).values()])} agree."
+    )
+    parts: list[str] = []
+    for metric, (name, _) in _METRICS.items():
+        found = [one for group in aparts(by_dataset, metric).values() for one in group]
+        test = init_test(found)
+        if test is not None and (of_jk := init_test(one for one in found if one.score.entry.cell.model == "jk")):
+            parts.append(f"{of_jk.statistic:.1f} of {test.statistic:.1f} for {name}")
+    return f"{text} JK's share of χ² is fitted, too: {listed(parts)}." if parts else text
+
+
 def init_sentence(by_dataset: ByDataset) -> str:
     """Return the test of initialisations alone, where splits and test nodes are the paper's own; empty without values.
 
