@@ -50,6 +50,7 @@ from pprop.study.store.row import Row
 from pprop.study.store.store import Pool
 from pprop.study.tables.entries import Sample, TableEntry
 from pprop.study.tables.p_values import missed, tuned_comparisons
+from pprop.study.tables.paper import score
 from pprop.study.tables.table import listed
 
 pytestmark = pytest.mark.slow
@@ -252,6 +253,13 @@ def test_the_readme_says_of_the_tuned_model_what_the_rows_say(results: Any) -> N
     )
 
 
+def test_the_readme_names_the_accuracies_that_disagree(results: Any) -> None:
+    scores = [score(entry, "accuracy") for group in results.main.values() for entry in group]
+    assert [one.title for one in scores if one.agrees is False] == ["Bt. FP", "Bt. FP"]
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert "The two accuracies that disagree are of Bt. FP." in text
+
+
 def test_sentences_name_no_number_that_their_figure_does_not_have() -> None:
     for claim in CLAIMS:
         fields = {name for _, name, _, _ in string.Formatter().parse(claim.sentence) if name}
@@ -276,6 +284,9 @@ def test_counts_follow_the_readings_and_nothing_else() -> None:
         one("Timed", "gat_appnp_time", "pubmed", "not comparable"),
         one("Beside", "gat_appnp_60", "citeseer", "finding", 0.5),
         one("Beside", "gat_appnp_60", "pubmed", "finding", -0.5),
+        ClaimFigure(
+            Claim("Beside", "cora_ml", "gat_appnp_60", "finding", ""), Figure(-1.0, -2.0, -0.5, "points", "20 splits")
+        ),
         one("K = 10 is the distance (section 6)", "farthest", "citeseer", "finding", 0.5),
         ClaimFigure(Claim("A theorem", "all", "", "holds", ""), None),
     ]
@@ -286,7 +297,9 @@ def test_counts_follow_the_readings_and_nothing_else() -> None:
     )
     assert counts([]) == ()
     lead = (
-        "Not in the text of the paper: GAT minus APPNP, 60 labels per class, on Citeseer: 1.00 (0.50 to 2.00) points."
+        "2 of 3 differences that are not in the paper's text have a 95 % interval without zero: GAT minus APPNP, 60 labels per "
+        "class, on Citeseer: 1.00 (0.50 to 2.00) points; GAT minus APPNP, 60 labels per class, on Cora-ML: −1.00 (−2.00 to −0.50) "
+        "points."
     )
     assert further_findings(claims) == lead
     assert further_findings([]) == ""

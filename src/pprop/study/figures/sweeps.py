@@ -349,10 +349,11 @@ _SWEEPS = {
 _BANDS = "with 95 % intervals over splits"
 _GAPS = f"split by split, {_BANDS}"
 _CAPTIONS = {
-    "labels": f"Each model minus APPNP, {_GAPS}. Below the axis: APPNP's own accuracy, and the runs at a "
-    "point. Cut off 8 points behind APPNP.",
-    "steps": f"Means of APPNP trained with K steps, {_BANDS}. Dashed: the limit of many steps, PPNP "
-    "for α > 0. Cut off 15 points below the best; arrows have the last values.",
+    "labels": f"Each model minus APPNP, {_GAPS}. Below the axis are APPNP's own accuracy and the "
+    "number of runs per point. The plot ends 8 points below APPNP.",
+    "steps": f"Means of APPNP trained with K steps, {_BANDS}. Dashed lines are the limit of many "
+    "steps, which is PPNP for α > 0. The plot ends 15 points below the best accuracy. If a line ends below the plot, its name has an "
+    "arrow and its last accuracy.",
     "steps_lead": f"APPNP with K steps minus PPNP with the same α, {_GAPS}.",
     "alpha": f"Means {_BANDS}.",
     "depth": f"Means of APPNP {_BANDS}.",
@@ -414,5 +415,9 @@ def _runs(lines: Lines) -> str:
     at: dict[tuple[str, str], set[int]] = {}
     for (_, dataset, x), runs in counts.items():
         at.setdefault((dataset, x), set()).add(runs)
-    more = ["Below a tick, + says that a line has more."] if any(len(each) > 1 for each in at.values()) else []
+    more = (
+        ["A + below a tick means that some lines have more runs there."]
+        if any(len(each) > 1 for each in at.values())
+        else []
+    )
     return " ".join([*([runs_note(counts | limits)] if counts or limits else []), *more, *single])

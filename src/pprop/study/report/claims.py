@@ -540,20 +540,30 @@ def counts(claims: Iterable[ClaimFigure]) -> tuple[str, ...]:
 
 
 def further_findings(claims: Iterable[ClaimFigure]) -> str:
-    """Return the leads that the paper's text does not speak of and whose interval is above zero; empty without any.
+    """Return the differences that are not in the paper's text and have an interval without zero, and their number of all.
+
+    Empty without any.
 
     Examples
     --------
     >>> one = Claim("Other sizes", "citeseer", "gat_appnp_60", "finding", "")
-    >>> further_findings([ClaimFigure(one, Measurement(0.66, 0.41, 0.91, "points", "20 splits", signed=True))])
-    'Not in the text of the paper: GAT minus APPNP, 60 labels per class, on Citeseer: +0.66 (+0.41 to +0.91) points.'
+    >>> text = further_findings([ClaimFigure(one, Measurement(0.66, 0.41, 0.91, "points", "20 splits", signed=True))])
+    >>> text.partition(": ")[0]
+    "1 of 1 differences that are not in the paper's text have a 95 % interval without zero"
+    >>> text.partition(": ")[2]
+    'GAT minus APPNP, 60 labels per class, on Citeseer: +0.66 (+0.41 to +0.91) points.'
     """
-    told = [
-        f"{MEASURES[one.claim.measure].what}, on {dataset_title(one.claim.about)}: {one.figure.text}"
+    beside = [
+        (one.claim, one.figure)
         for one in claims
-        if one.claim.reading == "finding"
-        and one.claim.measure in OF_ROWS
-        and one.figure is not None
-        and one.figure.low > 0
+        if one.claim.reading == "finding" and one.claim.measure in OF_ROWS and one.figure is not None
     ]
-    return f"Not in the text of the paper: {'; '.join(told)}." if told else ""
+    told = [
+        f"{MEASURES[claim.measure].what}, on {dataset_title(claim.about)}: {figure.text}"
+        for claim, figure in beside
+        if figure.low > 0 or figure.high < 0
+    ]
+    start = (
+        f"{len(told)} of {len(beside)} differences that are not in the paper's text have a 95 % interval without zero"
+    )
+    return f"{start}: {'; '.join(told)}." if told else ""

@@ -61,10 +61,10 @@ CLAIMS_TEXT = (
     "and sentences are written by hand; no program decides them."
 )
 OVER_NODES = (
-    "All splits of a graph are evaluated on the same test nodes. Intervals and p-values over splits say what other training "
-    "nodes and initialisations would change, and not what other test nodes would. Here nodes are drawn with replacement "
-    f"instead ({nodes.RESAMPLES} resamples): from the share of the accuracy table's runs that predict a node's class rightly. "
-    "Leads are also given in standard errors over nodes."
+    "All splits of a graph are evaluated on the same test nodes. Intervals and p-values over splits show how results vary with "
+    "the training nodes and initialisations. They do not show how results vary with the test nodes. Here test nodes are drawn "
+    f"with replacement instead of splits ({nodes.RESAMPLES} resamples). Each node has the share of the accuracy table's runs that "
+    "predict its class correctly. Leads are also given in standard errors over nodes."
 )
 # Kurtosis, twice that of normal deviations, beyond which their interval is not taken as it is.
 HEAVY = 6.0
@@ -93,6 +93,8 @@ def _accuracy(results: Results) -> Iterable[Block]:
 
 def _near(results: Results) -> Iterator[Block]:
     yield from _with_text(agreement.nearness_table(results.main), agreement.nearness_sentence(results.main))
+    if text := agreement.fitted_sentence(results.main, results.samples):
+        yield text
 
 
 def _f1(results: Results) -> Iterator[Block]:
@@ -297,7 +299,7 @@ def _claims(results: Results) -> Iterator[Block]:
 def _costs(results: Results) -> Iterator[Block]:
     yield from times.cost_sentences(results.main, results.published.values(), results.shared)
     yield clock.clock_sentence(results.stretches)
-    if (main := times.main_cost_table(results.main, results.published.values(), results.times)).n_rows:
+    if (main := times.main_cost_table(results.main, results.published.values(), results.times, results.shared)).n_rows:
         yield main
     yield runs.cost_table(results.everything, results.shared)
     yield clock.clock_table(results.stretches)
