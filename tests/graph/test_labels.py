@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import sparse
 
@@ -153,7 +154,8 @@ MANY = {
 @pytest.mark.parametrize(("make", "name"), MANY.values(), ids=MANY)
 def test_arrays_of_nearly_as_many_numbers_as_labels_are_refused(make: Any, name: str) -> None:
     got = rf"'{name}' .* must be one class per node\. Got (3,000|2,999) different numbers for (3,000|2,999) labels instead\."
-    with pytest.raises(InputError, match=rf"{got} .*divide the numbers .* pass {name}\.astype\(str\)\."):
+    insist = rf"{name}\.astype\(str\)" if name == "labels" else r"pd\.Categorical\(y\)"  # as text, fit refuses them
+    with pytest.raises(InputError, match=rf"{got} .*divide the numbers .* pass {insist}\."):
         make(np.arange(3000))
     make(np.arange(3000) % 50)
 
@@ -178,6 +180,74 @@ def test_integers_that_may_be_scores_are_warned_of_where_they_train() -> None:
     assert len(model.classes_) == 47
     for silent in (scores.astype(str), np.arange(120) % 24, np.arange(120) % 7, [0, 1, 2, 3, 4, 5, 6] + [-1] * 113):
         LabelPropagationClassifier(graph).fit(y=silent)
+
+
+SCORES = np.arange(3000) % 494
+
+
+@pytest.mark.parametrize(
+    ("column", "classes"),
+    [
+        (pd.Series(SCORES), (pd.Series(SCORES).astype(str), pd.Series(SCORES, dtype="category"))),
+        (pd.Series(SCORES, dtype="Int64"), (pd.Categorical(SCORES),)),
+        (pd.Series(SCORES.astype(float)), (pd.Series(SCORES).astype(str),)),
+        (pl.Series(SCORES), (pl.Series(SCORES).cast(pl.String),)),
+    ],
+    ids=["pandas", "pandas with gaps", "floats", "polars"],
+)
+def test_a_series_of_many_numbers_is_refused_as_the_column_of_a_table_is(column: Any, classes: tuple[Any, ...]) -> None:
+    model = LabelPropagationClassifier(Graph.from_scipy(BARE))
+    insist = r"y\.cast\(pl\.String\)" if isinstance(column, pl.Series) else r"y\.astype\(str\)"
+    with pytest.raises(InputError, match=rf"Got 494 different numbers for 3,000 labels .* classes, pass {insist}\.$"):
+        model.fit(y=column)
+    for confirmed in classes:
+        assert len(model.fit(y=confirmed).classes_) == 494
+
+
+def test_a_series_of_twelve_numbers_with_a_few_labels_each_is_warned_of_as_a_column_is() -> None:
+    model = LabelPropagationClassifier(Graph.from_scipy(sparse.csr_array((44, 44))))
+    with pytest.warns(
+        UserWarning, match=r"^The 12 different numbers among 44 labels are read as classes, and most have"
+    ):
+        model.fit(y=pd.Series(np.arange(44) % 12))
+    model.fit(y=np.arange(44) % 12)
+
+
+def test_an_array_of_more_than_fifty_numbers_is_read_with_a_warning() -> None:
+    model = LabelPropagationClassifier(Graph.from_scipy(BARE))
+    with pytest.warns(
+        UserWarning, match=r"^The 494 different numbers among 3,000 labels are read as classes\. If they"
+    ):
+        model.fit(y=SCORES)
+    model.fit(y=np.arange(3000) % 50)
+
+
+@pytest.mark.parametrize(
+    ("labels", "insist"),
+    [
+        (np.arange(300).astype(str), r"pd\.Categorical\(y\)"),
+        ([f"person {number % 160}" for number in range(300)], r"pd\.Categorical\(y\)"),
+        (pd.Series(np.arange(300).astype(str)), r"y\.astype\('category'\)"),
+        (pl.Series(np.arange(300).astype(str)), r"y\.cast\(pl\.String\)\.cast\(pl\.Categorical\)"),
+    ],
+    ids=["numbers", "names", "pandas", "polars"],
+)
+def test_nearly_as_many_texts_as_labels_are_refused_where_they_train(labels: Any, insist: str) -> None:
+    model = LabelPropagationClassifier(Graph.from_scipy(sparse.csr_array((300, 300))))
+    with pytest.raises(InputError, match=rf"Got \d+ different texts for 300 labels .* is a class, pass {insist}\.$"):
+        model.fit(y=labels)
+    categories = pl.Series(labels).cast(pl.Categorical) if isinstance(labels, pl.Series) else pd.Categorical(labels)
+    assert len(model.fit(y=categories).classes_) > 150
+    assert len(model.fit(y=[*map(str, range(20))] * 15).classes_) == 20
+
+
+def test_labels_that_a_table_confirmed_train_without_a_further_question() -> None:
+    scores = pd.Series(SCORES)
+    graph = labelled(scores, label_kind="category")
+    assert graph.class_names is not None
+    names = np.array(graph.class_names)[graph.labels]
+    for labels in (scores, names):
+        assert len(LabelPropagationClassifier(graph).fit(y=labels).classes_) == 494
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from pprop._validate import check_array, check_float, check_int, counted, descri
 from pprop.datasets import Split
 from pprop.estimators.targets import Classes, LabelsLike, Target, as_classes, class_labels, of_one_type
 from pprop.graph import Graph
-from pprop.graph.attributes import MISSING_LABELS, check_codes, check_missing
+from pprop.graph.attributes import MISSING_LABELS, check_codes, check_missing, check_names
 from pprop.graph.rows import (
     NodeNames,
     check_beside_positions,
@@ -287,9 +287,21 @@ def labelled_nodes(
     missing = check_missing(missing_labels, function)
     found = read_labelled(X, y, ("X", "y"), function, graph, ids=ids, missing=missing)
     check_some(found, function)
-    if (advice := check_codes(found.labels, "y", function)) is not None:
-        warn(advice)
+    _check_classes(found.labels, y, graph, function, missing)
     return found
+
+
+def _check_classes(labels: NDArray[Any], y: object, graph: Graph, function: str, missing: tuple[str, ...]) -> None:
+    """Refuse or warn of labels that seem to be no classes, unless the graph has classes of these names.
+
+    Classes of the graph were checked where its table was read. Where nothing stands for an unknown label, each text is a class.
+    """
+    if graph.class_names is not None and np.isin(np.unique(labels).astype(str), graph.class_names).all():
+        return
+    if missing:
+        check_names(labels, "y", function, y)
+    if (advice := check_codes(labels, "y", function, given=y)) is not None:
+        warn(advice)
 
 
 def _pair(stopping: object) -> tuple[Any, Any] | None:

@@ -11,8 +11,9 @@ and have several labels each. So with more than `MANY` different numbers, or wit
 labels, it is read as classes, with a warning.
 
 An array of integers is one of class codes by the contract of the functions that take it, and graphs of 40 or 70 classes are
-common. So it takes both signs: an array is refused with more than `MANY` that have fewer than two labels each, and read with
-a warning with more than `FEW` of which most have fewer than `HANDFUL` labels.
+common. So it takes both signs: an array is refused with more than `MANY` that have fewer than two labels each. It is read with
+a warning with more than `MANY`, or with more than `FEW` of which most have fewer than `HANDFUL` labels. A series of pandas or
+polars is the column of a table, and the rule for columns holds.
 """
 
 from __future__ import annotations
@@ -481,19 +482,25 @@ def doubt_of_numbers(counts: NDArray[np.int64], *, codes: bool) -> Doubt:
     >>> [doubt_of_numbers(counts, codes=False) for counts in (seven, months, scores, ages)]
     ['none', 'perhaps', 'surely', 'surely']
     >>> [doubt_of_numbers(counts, codes=True) for counts in (seven, months, scores, ages)]
-    ['none', 'none', 'perhaps', 'none']
+    ['none', 'none', 'perhaps', 'perhaps']
     """
     n, distinct = len(counts), nearly_distinct(len(counts), int(counts.sum()))
     rare = bool(n) and float(np.median(counts)) < HANDFUL
     if codes:
-        return "surely" if n > MANY and distinct else "perhaps" if n > FEW and rare else "none"
+        return "surely" if n > MANY and distinct else "perhaps" if n > MANY or (n > FEW and rare) else "none"
     return "surely" if n > MANY or (n > FEW and rare) else "perhaps" if n > FEW or (n > SOME and rare) else "none"
 
 
 def check_codes(
-    labels: NDArray[Any], parameter: str, function: str, *, error: Any = InputError, remedy: str = ""
+    labels: NDArray[Any],
+    parameter: str,
+    function: str,
+    *,
+    error: Any = InputError,
+    remedy: str = "",
+    given: object = None,
 ) -> Advice | None:
-    """Refuse integers with nearly as many values as labels; return what to warn of where they may be a quantity.
+    """Refuse integers that seem to be a quantity; return what to warn of where they may be one.
 
     Parameters
     ----------
@@ -503,6 +510,8 @@ def check_codes(
         For an error.
     remedy
         How to say that they are classes, where `parameter` cannot be text.
+    given
+        The labels as they came: a series is the column of a table, and one of categories holds classes.
 
     Examples
     --------
@@ -513,23 +522,70 @@ def check_codes(
     >>> print(check_codes(np.arange(90) % 30, "y", "fit"))
     The 30 different numbers among 90 labels are read as classes, and most have fewer than 5 labels. ...
     """
-    if labels.dtype.kind not in "iu":
+    if labels.dtype.kind not in "iu" or _holds_categories(given):
         return None
     counts = np.unique(labels, return_counts=True)[1]
-    insist = remedy or f"If they are codes of classes, pass {parameter}.astype(str)."
-    match doubt_of_numbers(counts, codes=True):
+    one_each = given is not None and nearly_distinct(len(counts), len(labels))  # as text it would be refused
+    insist = remedy or f"If they are codes of classes, pass {_as_classes(given, parameter, one_each=one_each)}."
+    match doubt_of_numbers(counts, codes=not is_column(given)):
         case "surely":
             got = f"{len(counts):,} different numbers for {len(labels):,} labels"
             ranges = "pprop predicts classes, not quantities: divide the numbers into a few ranges."
             advice = Remedy(f"{ranges} {insist}", shell=ranges)
             reject(parameter, function, "one class per node", got, remedy=advice, error=error)
         case "perhaps":
-            told = f"The {len(counts)} different numbers among {len(labels):,} labels are read as classes"
+            told = f"The {len(counts):,} different numbers among {len(labels):,} labels are read as classes"
             ranges = "If they measure something, divide them into a few ranges."
-            rare = f"{told}, and most have fewer than {HANDFUL} labels."
-            return Advice(rare, Remedy(f"{ranges} {insist}", shell=ranges))
+            rare = f", and most have fewer than {HANDFUL} labels" if np.median(counts) < HANDFUL else ""
+            return Advice(f"{told}{rare}.", Remedy(f"{ranges} {insist}", shell=ranges))
         case "none":
             return None
+
+
+def check_names(labels: NDArray[Any], parameter: str, function: str, given: object) -> None:
+    """Refuse texts with nearly as many values as labels, as in a table, unless they were `given` as categories.
+
+    >>> check_names(np.array([f"node {k}" for k in range(300)]), "y", "fit", None)
+    Traceback (most recent call last):
+        ...
+    pprop._errors.InputError: The 'y' parameter of fit must be one class per node. Got 300 different texts for 300 labels ...
+    """
+    if labels.dtype.kind != "U" or _holds_categories(given):
+        return
+    n_values = len(np.unique(labels))
+    if nearly_distinct(n_values, len(labels)):
+        insist = f"If each text is a class, pass {_as_classes(given, parameter, one_each=True)}."
+        remedy = Remedy(f"Pass the labels with the classes. {insist}", shell="Name the column with the classes.")
+        got = f"{n_values:,} different texts for {len(labels):,} labels"
+        reject(parameter, function, "one class per node", got, remedy=remedy)
+
+
+def is_column(given: object) -> bool:
+    """Whether labels come as the column of a table: a series of pandas or polars, or an array of Arrow.
+
+    >>> import pandas as pd
+    >>> is_column(pd.Series([1])), is_column(np.array([1])), is_column([1])
+    (True, False, False)
+    """
+    return hasattr(given, "iloc") or _package(given) in ("polars", "pyarrow")
+
+
+def _holds_categories(given: object) -> bool:
+    """Whether the type of labels is one of categories, in pandas or polars."""
+    return type(getattr(given, "dtype", None)).__name__ in ("CategoricalDtype", "Categorical", "Enum")
+
+
+def _as_classes(given: object, parameter: str, *, one_each: bool) -> str:
+    """Return how labels are passed as classes: as text, or where each has a class of its own, as categories."""
+    if _package(given) == "polars":
+        return f"{parameter}.cast(pl.String)" + (".cast(pl.Categorical)" if one_each else "")
+    if not one_each:
+        return f"{parameter}.astype(str)"
+    return f"{parameter}.astype('category')" if hasattr(given, "iloc") else f"pd.Categorical({parameter})"
+
+
+def _package(given: object) -> str:
+    return type(given).__module__.partition(".")[0]
 
 
 def check_missing(missing: object, function: str) -> tuple[str, ...]:
