@@ -181,6 +181,8 @@ class Advice(UserWarning):
         What is so.
     remedies
         What to do where it is not meant.
+    command_line
+        Whether the command line prints it. Its reports have some of it in words of their own.
 
     Examples
     --------
@@ -188,9 +190,9 @@ class Advice(UserWarning):
     All edges count alike. Pass weight='minutes'.
     """
 
-    def __init__(self, text: str, *remedies: Remedy) -> None:
+    def __init__(self, text: str, *remedies: Remedy, command_line: bool = True) -> None:
         super().__init__(text, *remedies)
-        self.text, self.remedies = text, remedies
+        self.text, self.remedies, self.command_line = text, remedies, command_line
 
     def __str__(self) -> str:
         return self.sentence()
@@ -203,6 +205,11 @@ class Advice(UserWarning):
 def sentence_of(warning: Warning | str, words: Words) -> str:
     """Return a warning as text, what to do in these words where it says that."""
     return warning.sentence(words) if isinstance(warning, Advice) else str(warning)
+
+
+def is_for_commands(warning: Warning | str) -> bool:
+    """Return whether the command line prints a warning."""
+    return not isinstance(warning, Advice) or warning.command_line
 
 
 class PpropError(Exception):

@@ -385,7 +385,9 @@ def test_a_column_with_a_split_or_folds_is_no_feature_and_the_report_says_how_to
     ]
     write_rows(tmp_path / "nodes.csv", names, project(rows, names))
     command = (*on(folder, tmp_path / "nodes.csv"), *QUICK, "--json")
-    columns = pprop_here(*command).record["columns"]
+    answer = pprop_here(*command)
+    columns = answer.record["columns"]
+    assert "of the features" not in answer.err  # as Python warns of it
     assert [*columns["used"]] == ["age", "income"]
     assert columns["unused"] == {
         "part": "left out: holds the split into training, validation and test nodes; --split-column part uses it",
@@ -394,6 +396,7 @@ def test_a_column_with_a_split_or_folds_is_no_feature_and_the_report_says_how_to
     }
     checked = pprop_here("data", "check", *command[1:6]).out
     assert "--split-column part uses it" in checked
+    assert "of the features" not in checked
     insisted = pprop_here(*command, "--column", "part=category", "--column", "fold=number").record["columns"]
     assert [*insisted["used"]] == ["age", "income", "part", "fold"]
     named = pprop_here(*command, "--features", "age,part").record["columns"]

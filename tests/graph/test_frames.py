@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from pprop import Graph
+from pprop import Graph, LabelPropagationClassifier, read_edges
 from pprop._errors import InputError
 
 EDGES = {"source": ["dee", "ann", "bob"], "target": ["bob", "dee", "cem"], "strength": [2.0, 3.0, 4.0]}
@@ -293,3 +294,79 @@ def test_a_relation_of_duckdb_is_a_table() -> None:
     assert graph.ids is not None
     assert graph.labels is not None
     assert (graph.ids.tolist(), graph.labels.tolist(), graph.feature_names) == (["ann", "bob"], [0, -1], ("age",))
+
+
+IDS = [f"n{row}" for row in range(40)]
+RING = {"source": IDS, "target": [*IDS[1:], IDS[0]]}
+SPLITS: dict[str, tuple[dict[str, Any], str]] = {
+    "words": (
+        {"split": ["train", "val", "train", "test"] * 10},
+        "fit(nodes['split'] == 'train', y, stopping=(nodes['split'] == 'val', y))",
+    ),
+    "several words": (
+        {"split": ["tr1", "tr2", "test", "unused"] * 10},
+        "fit(np.isin(nodes['split'], ['tr1', 'tr2']), y)",
+    ),
+    "masks": (
+        {
+            "train_mask": [True, False, False, True] * 10,
+            "val_mask": [False, True, False, False] * 10,
+            "is_test": [0, 0, 1, 0] * 10,
+        },
+        "fit(nodes['train_mask'], y, stopping=(nodes['val_mask'], y))",
+    ),
+    "folds": ({"fold": [1, 2, 3, 4] * 10}, "fit(~(nodes['fold'] == 1), y)"),
+    "a flag": ({"is_train": ["yes", "no"] * 20}, "fit(nodes['is_train'] == 'yes', y)"),
+}
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize(("columns", "call"), SPLITS.values(), ids=SPLITS)
+def test_columns_of_a_split_are_warned_of_once_with_a_call_that_uses_them(
+    kind: Any, columns: dict[str, Any], call: str
+) -> None:
+    nodes = kind({"id": IDS, "x": [row % 7 for row in range(40)], **columns})
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        graph = Graph.from_pandas(kind(RING), nodes)
+    (sentence,) = [str(one.message) for one in told]
+    assert told[0].filename == __file__
+    assert all(repr(name) in sentence for name in columns)
+    assert "of the DataFrame" in sentence
+    assert f": {call}," in sentence
+    y = np.arange(40) // 20
+    model = LabelPropagationClassifier(graph)
+    eval(f"model.{call}", {"model": model, "nodes": nodes, "y": y, "np": np})
+    assert 0 < len(model.known_nodes_) < 40
+    assert graph.feature_names == ("x",)
+
+
+def test_a_column_of_a_split_that_is_named_or_refused_is_not_warned_of() -> None:
+    nodes = pd.DataFrame({"id": IDS, "x": [row % 7 for row in range(40)], "split": ["train", "test"] * 20})
+    Graph.from_pandas(RING, nodes, feature_columns=["x"])
+    Graph.from_pandas(RING, nodes, feature_columns={"split": "unused"})
+    with pytest.warns(UserWarning, match="'split' of the DataFrame is left out") as told:
+        Graph.from_pandas(RING, nodes, features=np.ones((40, 3)) * np.arange(40)[:, None])
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "use"),
+    [
+        ("is_train", ["1", "0"] * 20, "fit(nodes['is_train'] == 1, y)"),
+        ("is_train", ["True", "False"] * 20, "fit(nodes['is_train'], y)"),
+        ("cv_fold", ["2", "1"] * 20, "fit(~(nodes['cv_fold'] == 1), y)"),
+    ],
+)
+def test_the_call_for_a_split_in_a_file_compares_cells_as_pandas_reads_them(
+    tmp_path: Any, name: str, cells: list[str], use: str
+) -> None:
+    pd.DataFrame(RING).to_csv(tmp_path / "edges.csv", index=False)
+    pd.DataFrame({"id": IDS, "x": range(100, 180, 2), name: cells}).to_csv(tmp_path / "nodes.csv", index=False)
+    with pytest.warns(UserWarning, match="left out of the features") as told:
+        graph = read_edges(tmp_path / "edges.csv", nodes=tmp_path / "nodes.csv")
+    assert len(told) == 1
+    assert f": {use}," in str(told[0].message)
+    nodes, model = pd.read_csv(tmp_path / "nodes.csv"), LabelPropagationClassifier(graph)
+    eval(f"model.{use}", {"model": model, "nodes": nodes, "y": np.arange(40) // 20})
+    assert len(model.known_nodes_) == 20

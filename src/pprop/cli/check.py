@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pprop._errors import PYTHON, InputError, PpropError, SeveralErrors, Words, sentence_of
+from pprop._errors import PYTHON, InputError, PpropError, SeveralErrors, Words, is_for_commands, sentence_of
 from pprop._validate import counted, listed
 from pprop.cli.graphs import GraphInput
 from pprop.graph import Graph
@@ -51,7 +51,8 @@ def inspect(source: GraphInput, words: Words = PYTHON) -> tuple[Graph | None, li
             graph = source.read()
     except PpropError as error:
         return None, [*findings, *_wrong(error, words)]
-    said = dict.fromkeys(sentence_of(one.message, words) for one in told if issubclass(one.category, UserWarning))
+    shown = (one for one in told if issubclass(one.category, UserWarning) and is_for_commands(one.message))
+    said = dict.fromkeys(sentence_of(one.message, words) for one in shown)
     return graph, [*findings, *(_warning(what, 1) for what in said), *inspect_graph(graph)]
 
 

@@ -18,7 +18,16 @@ from typing import IO, Any, Literal, Self, cast, final
 
 import typer
 
-from pprop._errors import PYTHON, FormatError, PpropError, SeveralErrors, TakenError, Words, sentence_of
+from pprop._errors import (
+    PYTHON,
+    FormatError,
+    PpropError,
+    SeveralErrors,
+    TakenError,
+    Words,
+    is_for_commands,
+    sentence_of,
+)
 from pprop._process import COMPILING, compiling
 from pprop.cli.errors import Checks, FileError, UsageError, file_sentence
 
@@ -109,6 +118,8 @@ class Session:
 
     def _show_warning(self, message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
         """Print what the library warns of as a line of this verb, once; others keep quiet."""
+        if not is_for_commands(message):
+            return
         line = f"Caution: {' '.join(sentence_of(message, self.words).split())}"
         if issubclass(category, UserWarning) and line not in self._cautions:
             self._cautions.add(line)

@@ -98,6 +98,7 @@ def encoded_frame(frame: object, function: str) -> dict[str, Any]:
     table = table_of(frame, "features", function)
     about: dict[str, Any] = {"typed": table.typed, "title": table.title, "function": function}
     recipe = Recipe.fit(table.columns, **about)
+    recipe.advise_of_splits(table.columns, typed=table.typed, title=table.title)
     features, names = recipe.encode(table.columns, **about)
     return {"features": features if names else None, "feature_names": names or None, "recipe": recipe}
 

@@ -119,6 +119,7 @@ class NodeColumns:
             table = self._table({str(name): values for name, values in columns.items()})
             about: dict[str, Any] = {"typed": True, "title": "the nodes", "function": self.function}
             recipe = Recipe.fit(table.columns, wanted="auto" if wanted is None else cast("Any", wanted), **about)
+            recipe.advise_of_splits(table.columns, typed=True, title="the nodes")
             features, names = recipe.encode(table.columns, **about)
         return {"features": features, "feature_names": names, "recipe": recipe} if names else {"recipe": recipe}
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pprop._errors import FormatError, Remedy, table_text
-from pprop._validate import counted, describe, listed, nearest, reject
+from pprop._errors import Advice, FormatError, Remedy, table_text
+from pprop._validate import counted, describe, listed, nearest, reject, warn
 from pprop.graph.features.column_recipe import (
     ColumnRecipe,
     beside_commas,
@@ -29,6 +29,7 @@ from pprop.graph.features.columns import is_list, read_column
 from pprop.graph.features.encoders import Block, Encoder, NumberEncoder, TextEncoder
 from pprop.graph.features.entries import Entry
 from pprop.graph.features.kinds import decide
+from pprop.graph.features.splits import HOLDS_FOLDS, HOLDS_PART, HOLDS_SPLIT, use_of_splits
 from pprop.graph.files import is_array_file
 
 Wanted = str | Sequence[str] | Mapping[str, str]
@@ -131,6 +132,25 @@ class Recipe:
             if part.encoder is None and kinds.get(part.name) != "unused" and is_list(given.type) and len(given):
                 warnings.warn(f"The column {part.name!r} of {table_text(title)} is {part.summary}.", stacklevel=3)
         return cls(tuple(made), tuple(name for name in columns if name in exclude))
+
+    def advise_of_splits(self, columns: Mapping[str, Any], *, typed: bool, title: Path | str) -> None:
+        """Warn of columns that are left out because they hold a split, and say how it is used, in the words of Python."""
+        held = [one for one in self.columns if one.reason in (HOLDS_SPLIT, HOLDS_FOLDS, HOLDS_PART)]
+        if held:
+            read = [read_column(one.name, columns[one.name], typed=typed, title=title) for one in held]
+            names = f"column {held[0].name!r}"
+            if len(held) > 1:
+                names = f"columns {', '.join(repr(one.name) for one in held[:-1])} and {held[-1].name!r}"
+            reasons = " or ".join(dict.fromkeys(one.reason for one in held))
+            why = f"it {reasons}" if len(held) == 1 else f"each {reasons}"
+            are = "is" if len(held) == 1 else "are"
+            text = f"The {names} of {table_text(title)} {are} left out of the features: {why}."
+            warn(
+                Advice(
+                    f"{text} {use_of_splits([*zip(read, (one.reason for one in held), strict=True)])}",
+                    command_line=False,
+                )
+            )
 
     def encode(
         self,

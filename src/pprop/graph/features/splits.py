@@ -13,7 +13,8 @@ The rules, on the cells that are not missing:
 from __future__ import annotations
 
 import re
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 
@@ -86,6 +87,58 @@ def split_reason(column: Column) -> str:
     if named and _numbers_folds(column):
         return HOLDS_FOLDS
     return HOLDS_PART if (name == "split" or PART_NAMES.fullmatch(name)) and _is_flag(column) else ""
+
+
+def use_of_splits(columns: Sequence[tuple[Column, str]]) -> str:
+    """Return how columns that hold a split are used in Python, as a sentence; each comes with its `split_reason`.
+
+    >>> import pyarrow as pa
+    >>> from pprop.graph.features.columns import read_column
+    >>> column = read_column("set", pa.array(["train", "test", "val", "train"]), typed=False)
+    >>> print(use_of_splits([(column, split_reason(column))]))
+    Use it: fit(nodes['set'] == 'train', y, stopping=(nodes['set'] == 'val', y)), with the table as nodes and a label per node as y.
+    """
+    parts: dict[Part, str] = {}
+    for column, reason in columns:
+        found = _masks(column, reason)
+        if "train" in parts and "train" in found:  # one split of several: the first is shown
+            continue
+        parts = {**found, **parts}
+    train = parts.get("train") or (f"~({parts['test']})" if "test" in parts else "")
+    if not train:
+        return "Pass the training nodes to fit as X, and the validation nodes as stopping=(nodes, y)."
+    stopping = f", stopping=({parts['stopping']}, y)" if "stopping" in parts else ""
+    which = "it" if len(columns) == 1 else "them"
+    return f"Use {which}: fit({train}, y{stopping}), with the table as nodes and a label per node as y."
+
+
+def _masks(column: Column, reason: str) -> dict[Part, str]:
+    """Return expressions of Python that mark the nodes of the parts of a split."""
+    cells = f"nodes[{column.name!r}]"
+    values: list[object] = [*dict.fromkeys(cell for cell in column.cells.to_pylist() if cell is not None)]
+    if reason == HOLDS_FOLDS:
+        return {"test": f"{cells} == {min(_as_read(value) for value in values)!r}"}
+    if reason == HOLDS_SPLIT:
+        of_part: dict[Part, list[object]] = {}
+        for value in values:
+            if (part := part_of(str(value))) is not None:
+                of_part.setdefault(part, []).append(value)
+        return {
+            part: f"{cells} == {found[0]!r}" if len(found) == 1 else f"np.isin({cells}, {found!r})"
+            for part, found in of_part.items()
+            if part != "unused"
+        }
+    part = next((WORDS[word] for word in name_words(column.name) if word in WORDS), None)
+    if part is None:  # 'split' alone: either value may be the training
+        return {}
+    true = next(value for value in values if str(value).lower() in ("1", "1.0", *(pair[1] for pair in FALSE_TRUE)))
+    flags = column.form == "boolean" or (not column.typed and str(true).lower() == "true")
+    return {part: cells if flags else f"{cells} == {_as_read(true)!r}"}
+
+
+def _as_read(cell: Any) -> Any:
+    """Return a cell as pandas and polars read it from a file: what spells a whole number is one."""
+    return int(float(cell)) if re.fullmatch(r"\d+(\.0*)?", str(cell)) else cell
 
 
 def _is_flag(column: Column) -> bool:

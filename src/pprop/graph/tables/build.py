@@ -251,6 +251,8 @@ class TableColumns:
                 recipe = given if isinstance(given, Recipe) else Recipe.fit(columns, wanted=given, **about)
                 if not is_frame(beside) and BLOCK not in recipe.encoders:
                     self._refuse_beside(nodes, beside)
+            if not isinstance(given, Recipe):
+                recipe.advise_of_splits(columns, typed=nodes.typed, title=about["title"])
             features, names = recipe.encode(columns, **about)
             found = {"recipe": recipe}
             if names:
