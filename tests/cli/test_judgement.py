@@ -77,6 +77,35 @@ def test_of_more_classes_the_worst_is_named_and_unknown_ones_count():
     )
 
 
+@pytest.fixture
+def three() -> dict[str, Predicted]:
+    names, shares = ["a", "b", "c"], np.linspace(0.1, 0.6, 9)
+    own = np.column_stack([shares, np.roll(shares, 3), np.roll(shares, 6)])
+    return {"appnp": predicted(names, own.tolist()), "network alone": predicted(names, own[:, ::-1].tolist())}
+
+
+@pytest.mark.parametrize(
+    ("scoring", "compared", "rows", "leads"),
+    [
+        ("accuracy", "accuracy", ["macro average precision"], False),
+        ("accuracy", "balanced_accuracy", ["macro average precision"], True),
+        ("balanced_accuracy", "balanced_accuracy", ["macro average precision"], False),
+        ("balanced_accuracy", "accuracy", ["balanced accuracy", "macro average precision"], True),
+        ("average_precision", "accuracy", ["macro average precision"], True),
+    ],
+)
+def test_models_are_compared_once_by_each_measure(
+    three: dict[str, Predicted], scoring: str, compared: str, rows: list[str], leads: bool
+):
+    judgement = Judgement(Scoring(scoring, np.array(["a", "b", "c"])), "Why.", np.array(["c", "b", "a"] * 3), three)
+    lines = judgement.lines(compared)
+    assert [line.split("  ")[0] for line in lines[2].splitlines()[2:]] == rows
+    assert any(" lead in " in line for line in lines) == leads
+    record = judgement.record()
+    assert "network_alone" in record["leads"]
+    assert {"balanced_accuracy", "average_precision"} <= {*record["values"]}
+
+
 def test_without_test_nodes_of_the_class_nothing_is_ranked():
     found = predicted(["bad", "ok"], [[0.2, 0.8], [0.1, 0.9]])
     scoring, why = default_scoring(np.array(["bad", "ok"]), np.array([5, 95]))

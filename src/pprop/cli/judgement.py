@@ -195,8 +195,8 @@ class Judgement:
             }
         return found
 
-    def lines(self) -> list[str]:
-        """Return the same for people."""
+    def lines(self, compared: str = "") -> list[str]:
+        """Return the same for people, without what the report has above: the accuracy, and leads in the measure `compared`."""
         from pprop.scoring.judged_nodes import FIGURES
 
         lines = [self._why, ""]
@@ -212,22 +212,37 @@ class Judgement:
         shown = [] if self.ranks and self._scoring.metric.ranks else [self._scoring.name]
         if self._scoring.positive is None:
             shown = [*self._measures]
+        above = {"accuracy", "balanced_accuracy"}  # the second without an interval, unless models are compared by it
+        if self._scoring.name == "balanced_accuracy" != compared:
+            above.remove("balanced_accuracy")
         for name in shown:
-            rows.append([self._measures[name].words, *map(str, self._figures_of(name).values())])
-        lines += [columns((title, *self._models), rows), "Each figure has its 95 % interval on the same test nodes."]
+            if name not in above:
+                rows.append([self._measures[name].words, *map(str, self._figures_of(name).values())])
+        if rows:
+            lines += [
+                columns((title, *self._models), rows),
+                "Each figure has its 95 % interval on the same test nodes.",
+            ]
         if self.ranks:
             lines.append(
                 f"The calibration error is the mean distance of a probability of {self._scoring.positive!r} from the share that is."
             )
-        lines += self._in_words()
-        return [*lines, ""]
+        return [
+            *lines,
+            *self._worst_in_words(),
+            *([] if self._scoring.name == compared else self._leads_in_words()),
+            "",
+        ]
 
-    def _in_words(self) -> list[str]:
-        found = [
+    def _worst_in_words(self) -> list[str]:
+        return [
             f"The worst class of {self._own} by {self._measures[name].metric.words} is {worst[0]!r}: {worst[1]:.3f}."
             for name, by_model in self._judged.items()
             if (worst := by_model[self._own].worst) is not None
         ]
+
+    def _leads_in_words(self) -> list[str]:
+        found = list[str]()
         for other, lead in self._leads.items():
             low, high = lead.interval
             if math.isnan(lead.value):

@@ -118,7 +118,7 @@ class Report:
                 for key, measure in measures.items()
             },
             "leads": {
-                "measure": measure_of(balanced=self._balanced).replace(" ", "_"),
+                "measure": self._compared,
                 "over": {
                     name: None if one is None or self._evaluation is None else vars(self._lead(self._evaluation, one))
                     for name, one in self._baselines.items()
@@ -151,13 +151,20 @@ class Report:
         parts = getattr(self._fitted, "members_", [self._fitted])
         return any(getattr(one, "class_weight", None) is not None for one in parts)
 
+    @property
+    def _compared(self) -> str:
+        """The name of the measure by which models are compared."""
+        return measure_of(balanced=self._balanced).replace(" ", "_")
+
     def _lead(self, ours: Evaluation, theirs: Evaluation) -> Lead:
         return Lead.of(ours, theirs, balanced=self._balanced)
 
     def text(self) -> str:
         """Return the report for people."""
         evaluation, watched = self._evaluation, len(self._split.stopping)
-        lines = ["test accuracy      not measured: no test nodes"] if evaluation is None else evaluation.lines()
+        lines = ["test accuracy      not measured: no test nodes"]
+        if evaluation is not None:
+            lines = evaluation.lines(alone=not self._baselines)
         reached = self._fitted.record_.stopping_accuracy
         if watched and not math.isnan(reached):
             lines.append(f"validation         {reached:.1%} of {counted(watched, 'validation node')}")
@@ -168,13 +175,12 @@ class Report:
             lines.append(f"normalisation      {_MATRICES[self._fitted.normalization_]}")
         if self._fitted.scaling_ is not None:
             lines.append(f"features           {self._fitted.scaling_}")
-        lines.append(f"neighbours         {self._alike.figures('training nodes')}")
         if evaluation is not None:
             lines += ["", evaluation.table(), ""]
             if self._baselines:
                 lines += [baseline_table(self._model, evaluation, self._baselines, balanced=self._balanced), ""]
         if self._judgement is not None:
-            lines += self._judgement.lines()
+            lines += self._judgement.lines(self._compared)
         return "\n".join([*lines, *(f"Caution: {sentence}" for sentence in self.cautions())])
 
     def cautions(self) -> list[str]:
@@ -322,14 +328,18 @@ class Evaluation:
             ],
         }
 
-    def lines(self) -> list[str]:
-        """Return the figures for people."""
+    def lines(self, *, alone: bool) -> list[str]:
+        """Return the figures for people; not `alone`: those alone that the table of baselines does not have."""
         low, high = self.interval
-        return [
-            f"test accuracy      {self.accuracy:.1%} of {counted(self.nodes, 'test node')} (95 % interval {low:.1%} to {high:.1%})",
-            f"balanced accuracy  {self.balanced_accuracy:.1%}",
-            f"macro F1           {self.macro_f1:.3f}",
+        lines = [
+            f"test accuracy      {self.accuracy:.1%} of {counted(self.nodes, 'test node')} (95 % interval {low:.1%} to {high:.1%})"
         ]
+        if alone:
+            lines += [
+                f"balanced accuracy  {self.balanced_accuracy:.1%}",
+                f"macro F1           {self.macro_f1:.3f}",
+            ]
+        return lines
 
     def table(self) -> str:
         """Return one line per class, the largest first."""
