@@ -81,6 +81,12 @@ def test_every_block_is_of_a_kind_that_is_looked_at() -> None:
     assert len(COMMANDS) + len(PYTHON) + sum(one.code.startswith("make ") for one in SHOWN) == len(SHOWN)
 
 
+def test_the_prose_is_about_five_hundred_words() -> None:
+    written = re.sub(r"^```.*?^```", "", TEXT, flags=re.MULTILINE | re.DOTALL)
+    own = re.sub(r"<!-- begin .*?<!-- end [^>]*-->", "", written, flags=re.DOTALL)
+    assert len(own.split()) <= 560
+
+
 def test_nothing_claims_a_release_on_a_package_index() -> None:
     assert not re.search(r"pip install ['\"]?pprop", TEXT)
 
