@@ -78,6 +78,12 @@ def test_without_a_gpu_the_doctor_says_so_and_leaves_its_backend_alone(pprop_her
     monkeypatch.setattr(Backend, "available", property(lambda backend: backend.name != "triton"))
     record = pprop_here("doctor", "--json").record
     assert record["machine"]["gpu"] is None
+    for policy, told in {
+        "PASSIVE": "sleep while they wait (OMP_WAIT_POLICY=PASSIVE); in Python, import pprop before torch",
+        "active": "spin while they wait (OMP_WAIT_POLICY=active), which is slow beside busy processes",
+    }.items():
+        monkeypatch.setenv("OMP_WAIT_POLICY", policy)
+        assert f"threads       {told}" in pprop_here("doctor").out
     assert record["backends"]["triton"] == "not installed: pip install triton"
 
 

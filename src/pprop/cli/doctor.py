@@ -46,6 +46,7 @@ def doctor(session: Session) -> None:
             "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
             "memory": None if memory is None else f"{memory / 1e9:.1f} GB",
             "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+            "threads": _waiting(os.environ.get("OMP_WAIT_POLICY", "")),
         },
         "packages": {name: _version(name) for name in (*PACKAGES, *OPTIONAL)},
         "backends": _backends(),
@@ -64,6 +65,19 @@ def doctor(session: Session) -> None:
     session.result(record, "\n".join(lines))
     if not record["healthy"]:
         raise typer.Exit(UNEXPECTED)
+
+
+def _waiting(policy: str) -> str:
+    """Return what threads of OpenMP do while they wait.
+
+    >>> _waiting("ACTIVE")
+    'spin while they wait (OMP_WAIT_POLICY=ACTIVE), which is slow beside busy processes'
+    """
+    if policy.strip().lower() == "active":
+        return f"spin while they wait (OMP_WAIT_POLICY={policy}), which is slow beside busy processes"
+    return (
+        f"sleep while they wait (OMP_WAIT_POLICY={policy}); in Python, import pprop before torch or set this variable"
+    )
 
 
 def _version(package: str) -> str | None:
