@@ -129,7 +129,7 @@ def test_all_that_is_wrong_with_a_call_is_said_at_once(pprop_here, tmp_path: Pat
     answer = pprop_here(
         "train", edges, "--nodes", nodes, "--label-column", "statu", "--features", "age,hight", "--column", "x"
     )
-    assert answer.code == 2  # --column takes NAME=KIND
+    assert answer.code == 3  # --column takes NAME=KIND
     answer = pprop_here("train", edges, "--nodes", nodes, "--label-column", "statu", "--features", "age,hight")
     assert answer.err == (
         "pprop train: edges.csv has no columns 'source' and 'target'. Its columns: from, to, minutes.\n"

@@ -195,6 +195,14 @@ def test_embeddings_in_a_file_are_used_beside_columns_and_a_model_knows_its_file
     np.save(tmp_path / "short.npy", np.zeros((people - 1, 2)))
     assert "with 600 rows, one for each of" in sentence(pprop_here(*command, "--features", "short.npy"))
     assert pprop_here(*command, "--features", "none.npy").err.endswith("There is no file 'none.npy'.\n")
+    np.save(tmp_path / "empty.npy", np.full((people, 2), np.nan))
+    for file, told in {  # what is wrong with a file does not wait for the names of columns
+        "short.npy": "--features must be a matrix of numbers with 600 rows, one for each of ",
+        "empty.npy": "--features must be a matrix with numbers. Got 'empty.npy', in which all are missing (NaN).",
+    }.items():
+        both = pprop_here(*command, "--id-column", "key", "--features", file)
+        assert (both.code, "has no column 'key'" in both.err) == (3, True)
+        assert told in both.err
 
 
 def test_ids_and_labels_alone_train_label_propagation_or_a_structure(pprop_here, folder: Path, tmp_path: Path):
@@ -368,7 +376,7 @@ def test_the_weight_of_a_class_whose_name_has_a_comma_can_be_given(pprop_here, f
     saved = json.loads(Path("model/manifest.json").read_text())["settings"]["class_weight"]
     assert dict(saved) == {CLASSES[1]: 5.0, CLASSES[2]: 0.5}
     refused = pprop_here(*on(folder, "numbers.csv"), *QUICK, "--class-weight", f"{CLASSES[1]}=5,others=2")
-    assert refused.code == 2
+    assert refused.code == 3
     assert "Got 'others=2'" in refused.err
 
 

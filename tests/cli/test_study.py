@@ -114,7 +114,7 @@ def test_status_counts_the_runs_of_an_experiment_and_other_versions(pprop_here, 
             "Give names of experiments, or --model together with either --dataset or --graph.",
         ),
         (("run", "--model", "json:dumps", "--out", "study"), 2, "Give names of experiments, or --model"),
-        (("run", "--model", "m", "--dataset", "citeseer", "--out", "study"), 2, "--model takes module:function"),
+        (("run", "--model", "m", "--dataset", "citeseer", "--out", "study"), 3, "--model takes module:function"),
         (
             ("run", "--model", "json:dumps", "--dataset", "core", "--out", "study"),
             3,

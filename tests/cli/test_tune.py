@@ -86,17 +86,17 @@ def test_test_nodes_play_no_part(pprop_here, tables, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("options", "code", "sentence"),
     [
-        ("--space alpha", 2, "SETTING=VALUES"),
-        ("--space depth=1,2", 2, "SETTING one of alpha"),
-        ("--space alpha=a:b", 2, "--space takes numbers"),
-        ("--space alpha=0.1:0.5:lin", 2, "--space takes numbers"),
-        ("--space alpha=0.5:0.1", 2, "LOW below HIGH"),
+        ("--space alpha", 3, "SETTING=VALUES"),
+        ("--space depth=1,2", 3, "SETTING one of alpha"),
+        ("--space alpha=a:b", 3, "--space takes numbers"),
+        ("--space alpha=0.1:0.5:lin", 3, "--space takes numbers"),
+        ("--space alpha=0.5:0.1", 3, "LOW below HIGH"),
         ("--space alpha=0.5:1.5", 3, "--space alpha must be a number in [0, 1]. Got 1.5."),
-        ("--space alpha=0.5", 2, "several values to search"),
+        ("--space alpha=0.5", 3, "several values to search"),
         ("--trials 0", 3, "--trials must be"),
         ("--time-limit 0", 3, "--time-limit must be a number in (0, inf)"),
         ("--split-seed 3", 2, "--split-seed belongs to a dataset"),
-        ("--model gcn", 2, "gcn"),
+        ("--model gcn", 3, "gcn"),
     ],
 )
 def test_wrong_words_are_refused_in_one_line(

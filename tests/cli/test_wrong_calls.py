@@ -409,3 +409,33 @@ def test_a_command_raises_errors_of_its_own_alone():
     sources = Path(verbs.__file__).parent.glob("*.py")
     raised = [path.name for path in sources if "raise typer.BadParameter" in path.read_text(encoding="utf-8")]
     assert raised == []
+
+
+CODES = {
+    "train citeseer --neighbours 0": 3,
+    "train citeseer --neighbours few": 3,
+    "train citeseer --class-weight foo": 3,
+    "train citeseer --neighbours 0 --class-weight foo": 3,
+    "train citeseer --model foo": 3,
+    "train citeseer --alphas low --model appnp-cv": 3,
+    "train citeseer --criterion foo": 3,
+    "tune citeseer --space alpha --out tuned": 3,
+    "train citeseer --column age=number --alpha 2": 2,  # an option that does not belong here, and a value
+    "train citeseer --neighbour": 2,
+    "explain nofolder 1": 4,
+    "explore nofolder": 4,
+    "predict nofolder --out rows.csv": 4,
+    "train nofile": 4,
+    "train nofile.csv --nodes people.csv --label-column status": 4,
+    "explain empty 1": 3,
+    "explore empty": 3,
+}
+
+
+@pytest.mark.parametrize(("call", "code"), CODES.items())
+def test_mistakes_of_one_kind_end_with_one_code(pprop_here, tmp_path: Path, call: str, code: int):
+    """2: words that do not go together. 3: a value or a content. 4: a file or folder that is not there."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "people.csv").write_text("id,status\nann,red\n")
+    answer = pprop_here(*call.split())
+    assert answer.code == code, answer.err

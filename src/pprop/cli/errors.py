@@ -16,6 +16,11 @@ T = TypeVar("T")
 class UsageError(InputError):
     """The words of a command do not go together."""
 
+
+@final
+class WrongValueError(InputError):
+    """A word is no value of its option."""
+
     @classmethod
     def of(cls, error: PpropError) -> Self:
         """Return an error about a value as one about a word that is no such value."""
@@ -84,9 +89,14 @@ class Checks:
         """Raise what was added, as one error: first what is wrong with the words of the command."""
         several = [FileError(file_sentence(one)) if isinstance(one, OSError) else one for one in self._errors]
         if len(several) > 1:
-            raise SeveralErrors(errors=sorted(several, key=lambda one: not isinstance(one, UsageError)))
+            raise SeveralErrors(errors=sorted(several, key=_rank))
         for error in self._errors:
             raise error
+
+
+def _rank(error: PpropError) -> int:
+    """Return the place of an error among several: first the words of the command, then their values."""
+    return 0 if isinstance(error, UsageError) else 1 if isinstance(error, WrongValueError) else 2
 
 
 def _about(error: PpropError | OSError) -> str:

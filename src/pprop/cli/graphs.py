@@ -12,7 +12,7 @@ import typer
 
 from pprop._errors import DatasetError, InputError, Remedy
 from pprop._validate import listed, nearest
-from pprop.cli.errors import Checks, UsageError
+from pprop.cli.errors import Checks, FileError, UsageError, WrongValueError
 from pprop.cli.verbs import Options, option
 
 if TYPE_CHECKING:
@@ -146,9 +146,9 @@ class TableOptions(Options):
         for text in self.column or ():
             name, equals, kind = text.rpartition("=")
             if not equals or not name:
-                raise UsageError(f"--column takes NAME=KIND, such as zip=category, not {text!r}.")
+                raise WrongValueError(f"--column takes NAME=KIND, such as zip=category, not {text!r}.")
             if name in found:
-                raise UsageError(f"--column names {name!r} twice: {name}={found[name]} and {text}.")
+                raise WrongValueError(f"--column names {name!r} twice: {name}={found[name]} and {text}.")
             found[name] = kind
         return found
 
@@ -378,8 +378,25 @@ class GraphInput:
             checks.run(self.check_files)
             if self.is_table:
                 checks.run(self.tables.check, self.graph, labels=labels, split=split, files=self.files)
+                if checks:  # where all else is right, they are checked when the tables are read
+                    self._check_arrays(checks)
             elif self.path is not None and (self.path.suffix or self.path.exists()):
                 checks.run(self._check_format, self.path)
+
+    def _check_arrays(self, checks: Checks) -> None:
+        """Add what is wrong with .npy files of features: against the rows of the node table, where it can be read."""
+        from pprop.cli.named_columns import beginning
+        from pprop.graph.tables.build import features_in_file
+
+        nodes, there = self.tables.nodes, [file for file in self.tables.files if Path(file).exists()]
+        if nodes is None or not there or not Path(nodes).exists():
+            return
+        try:
+            table, whole = beginning(nodes, "nodes")
+        except InputError:  # which is refused above
+            return
+        for file in there:
+            checks.run(features_in_file, Path(file), table.n_rows if whole else None, table.title, "read_edges")
 
     def _check_format(self, path: Path) -> None:
         """Raise if there are options that the format of a graph file has no use for."""
@@ -451,7 +468,7 @@ class GraphInput:
             there = Path(self.graph).is_dir()
             what = f"The folder {self.graph!r} holds no graph" if there else f"There is no file {self.graph!r}"
             text = f"{what}, and no dataset has this name. The datasets: {', '.join(DATASETS)}."
-            raise DatasetError(text, remedies=error.remedies) from None
+            raise (DatasetError if there else FileError)(text, remedies=error.remedies) from None
 
 
 def example_input() -> GraphInput:

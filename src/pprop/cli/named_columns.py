@@ -148,4 +148,10 @@ def _columns(nodes: DataTable | None) -> str:
 
 def _begin(file: str) -> DataTable:
     """Return the first rows of a table."""
-    return next(TableStream.of([file], "path", "read_edges").tables(ROWS))[0]
+    return beginning(file, "path")[0]
+
+
+def beginning(file: str, parameter: str) -> tuple[DataTable, bool]:
+    """Return the first rows of a table, which a parameter gives, and whether these are all."""
+    found = next(TableStream.of([file], parameter, "read_edges").tables(ROWS))[0]
+    return found, found.n_rows < ROWS

@@ -34,8 +34,8 @@ from pprop.cli.errors import Checks, FileError, UsageError, file_sentence
 EXIT_CODES = {
     0: "done",
     1: "an unexpected error, a self-test of doctor that failed, or a row that study verify finds to differ",
-    2: "wrong usage: an unknown option, a missing argument",
-    3: "bad input: a value, graph, file content or dataset that pprop refuses",
+    2: "wrong usage: an unknown option, a missing argument, options that do not go together",
+    3: "bad input: a value of an option, graph, file content or dataset that pprop refuses",
     4: "a file or folder that cannot be read or written, or is already there; a full disk",
     5: "a study that is not finished: runs are left",
     130: "interrupted with Ctrl-C",

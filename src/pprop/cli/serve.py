@@ -15,7 +15,7 @@ import typer
 
 from pprop._errors import DatasetError, Remedy
 from pprop._validate import counted
-from pprop.cli.errors import UsageError
+from pprop.cli.errors import FileError, UsageError
 from pprop.cli.graphs import GraphInput, OtherGraphOption, example_input
 from pprop.cli.models import ModelArgument, check_model, load_model
 from pprop.cli.output import Session
@@ -135,11 +135,12 @@ def _check_what(what: str) -> None:
 
     try:
         GraphInput(what).check()
-    except DatasetError as error:
+    except (DatasetError, FileError) as error:
         there = "The folder {} holds no saved model" if Path(what).is_dir() else "There is no saved model {}"
         text = f"{there.format(repr(what))}, and no dataset has this name. The datasets: {', '.join(DATASETS)}."
         save = Remedy(f"A model is saved with: pprop train GRAPH --out {shlex.quote(what)}")
-        raise DatasetError(text, remedies=[*error.remedies, save]) from None
+        kind = DatasetError if Path(what).exists() else FileError
+        raise kind(text, remedies=[*error.remedies, save]) from None
 
 
 def _trained(session: Session, what: str | None) -> NodeClassifier:

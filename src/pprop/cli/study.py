@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pprop._validate import check_choice, counted
-from pprop.cli.errors import UsageError
+from pprop.cli.errors import UsageError, WrongValueError
 from pprop.cli.graphs import GraphInput, TableOptions
 from pprop.cli.output import BAD_INPUT, UNEXPECTED, UNFINISHED, Session, check_place, columns, picked
 from pprop.cli.study_jobs import find_experiments, model_jobs, name_of, named_jobs, read_own_graph
@@ -116,7 +116,7 @@ def run(
         text = "--graph takes names of experiments and groups; a .toml file names its dataset itself."
         checks.add(UsageError(text))
     if model is not None and ":" not in model:
-        checks.add(UsageError(f"--model takes module:function, not {model!r}."))
+        checks.add(WrongValueError(f"--model takes module:function, not {model!r}."))
     elif model is not None:
         checks.run(find_function, model)
     if dataset is not None:

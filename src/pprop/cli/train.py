@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final
 
 from pprop import settings
 from pprop._validate import reject
-from pprop.cli.errors import Checks, UsageError
+from pprop.cli.errors import Checks, UsageError, WrongValueError
 from pprop.cli.graphs import GraphArgument, GraphInput, TableOptions
 from pprop.cli.judgement import scoring_of
 from pprop.cli.models import FILES, keep_test_nodes, write_artefact
@@ -294,7 +294,7 @@ def _check_class_weights(text: str | None) -> None:
         or not 0 < last < math.inf
         or any(other is not None and not 0 < other < math.inf for other in others)
     ):
-        raise UsageError(f"--class-weight takes balanced or CLASS=WEIGHT,... with weights above 0. Got {text!r}.")
+        raise WrongValueError(f"--class-weight takes balanced or CLASS=WEIGHT,... with weights above 0. Got {text!r}.")
 
 
 def _number(text: str) -> float | None:
@@ -323,7 +323,7 @@ def _class_weights(text: str | None, classes: Sequence[object]) -> str | dict[ob
             waiting += ","
     if waiting:
         known = ", ".join(map(repr, by_name))
-        raise UsageError(f"--class-weight takes balanced or CLASS=WEIGHT,... of {known}. Got {waiting[:-1]!r}.")
+        raise WrongValueError(f"--class-weight takes balanced or CLASS=WEIGHT,... of {known}. Got {waiting[:-1]!r}.")
     return found
 
 
@@ -386,7 +386,7 @@ def train(
         checks.run(model.check, origin, split, scale=scale)
     checks.run(training.check, None if "model" in session.unread else model.model)
     if "model" not in session.unread and model.model in _ONE_WIDTH and "," in (training.hidden or ""):
-        checks.add(UsageError(f"--hidden takes one width with --model {model.model}. Got {training.hidden!r}."))
+        checks.add(WrongValueError(f"--hidden takes one width with --model {model.model}. Got {training.hidden!r}."))
     checks.run(split.check, origin)
     if out is not None:
         checks.run(check_folder, out, names=FILES, force=force)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pprop._errors import InputError
 from pprop._optional import check_installed
 from pprop._validate import counted, reject
-from pprop.cli.errors import Checks, UsageError
+from pprop.cli.errors import Checks, UsageError, WrongValueError
 from pprop.cli.graphs import GraphArgument, GraphInput, TableOptions
 from pprop.cli.models import FILES, write_artefact
 from pprop.cli.output import Session, check_place, columns, new_folder, picked
@@ -209,14 +209,14 @@ def read_space(texts: list[str], model: str) -> dict[str, Any]:
         for text in texts:
             name, values = checks.run(read_setting, text) or ("", None)
             if name in found:
-                checks.add(UsageError(f"--space names {name!r} twice: give all of its values at once."))
+                checks.add(WrongValueError(f"--space names {name!r} twice: give all of its values at once."))
             elif name and name not in SETTINGS[model]:
                 known = ", ".join(SETTINGS[model])
-                checks.add(UsageError(f"--space takes settings of {model}: {known}. Got {text!r}."))
+                checks.add(WrongValueError(f"--space takes settings of {model}: {known}. Got {text!r}."))
             elif name:
                 found[name] = values
     if not any(isinstance(values, Range | list) for values in found.values()):
-        raise UsageError(
+        raise WrongValueError(
             "--space needs a setting with several values to search, such as alpha=0.02:0.5. "
             f"Got one value of {', '.join(found)}."
         )
@@ -242,7 +242,7 @@ def read_setting(text: str) -> tuple[str, Any]:
     name = name.strip().replace("-", "_")
     numbers = [setting for setting in IN_SHELL if setting != "normalization"]  # which has an option of its own
     if not found or name not in numbers:
-        raise UsageError(f"--space takes SETTING=VALUES, SETTING one of {', '.join(numbers)}, not {text!r}.")
+        raise WrongValueError(f"--space takes SETTING=VALUES, SETTING one of {', '.join(numbers)}, not {text!r}.")
     try:
         if ":" in values:
             low, high, *log = values.split(":")
@@ -251,7 +251,7 @@ def read_setting(text: str) -> tuple[str, Any]:
             return name, Range(_number(low), _number(high), log=bool(log))
         several = [_number(value) for value in values.split(",")]
     except ValueError:  # an InputError of Range, too
-        raise UsageError(
+        raise WrongValueError(
             "--space takes numbers, as LOW:HIGH (LOW below HIGH), LOW:HIGH:log (LOW above 0), A,B,... or one value, not "
             f"{text!r}."
         ) from None

@@ -19,7 +19,7 @@ from typer.models import OptionInfo
 from pprop._errors import InputError, PpropError
 from pprop._validate import check_choice, check_float, check_int, reject
 from pprop.cli.command import Call, VerbCommand
-from pprop.cli.errors import UsageError
+from pprop.cli.errors import WrongValueError
 from pprop.cli.output import Session
 from pprop.cli.words import Shell
 from pprop.settings import BACKEND, OWN_NORMALIZATION, POSITIVE_ALPHA, Setting
@@ -95,7 +95,7 @@ def read_numbers(text: str, option: str, kind: type[int] | type[float]) -> tuple
         return tuple(kind(number) for number in text.split(","))
     except ValueError:
         noun = "integers" if kind is int else "numbers"
-        raise UsageError(f"--{option} takes {noun} separated by commas, not {text!r}.") from None
+        raise WrongValueError(f"--{option} takes {noun} separated by commas, not {text!r}.") from None
 
 
 def out_option(text: str, metavar: str = "FILE") -> Any:
@@ -287,7 +287,7 @@ def _wrong_values(
             if text is not None:
                 _refuse(text, kind, each.name, title)
         except InputError as error:
-            yield error if text is None else UsageError.of(error)
+            yield error if text is None else WrongValueError.of(error)
 
 
 def _refuse(text: str, kind: Any, name: str, title: str) -> None:

@@ -265,18 +265,7 @@ class TableColumns:
         """Return a node table of `n_rows` rows, or a part of it, with a column for each file of features, named as the file."""
         columns = dict(nodes.columns)
         for file in self.files:
-            rows = mapped_array(file, "features", self.function)
-            expected = f"a matrix of numbers with {counted(n_rows, 'row')}, one for each of {nodes.title}"
-            if rows.ndim != 2 or len(rows) != n_rows or not rows.shape[1] or rows.dtype.kind not in "buif":
-                got = f"{describe(rows)} in {str(file)!r}".replace("memmap", "an array", 1)
-                reject("features", self.function, expected, got, error=FormatError)
-            if (
-                not nodes.first
-                and rows.dtype.kind == "f"
-                and not any((~np.isnan(rows[part])).any() for part in row_blocks(rows.shape))
-            ):
-                got = f"{str(file)!r}, in which all are missing (NaN),"
-                reject("features", self.function, "a matrix with numbers", got, error=FormatError)
+            rows = features_in_file(file, n_rows, nodes.title, self.function, numbers=not nodes.first)
             if file.name in columns:
                 reject("features", self.function, f"files whose names {nodes.title} does not have", repr(file.name))
             columns[file.name] = list_column(rows[nodes.first : nodes.first + nodes.n_rows])
@@ -417,6 +406,27 @@ def _distinct_ids(nodes: DataTable, column: object) -> Column:
     if row is not None:
         nodes.complain("a node table of distinct ids", f"the id {describe(str(ids[row]))} a second time", row)
     return ids
+
+
+def features_in_file(
+    file: Path, n_rows: int | None, title: Path | str, function: str, *, numbers: bool = True
+) -> NDArray[Any]:
+    """Return the mapped array of an .npy file of features; refuse one that is no matrix of numbers.
+
+    `n_rows` are those of the node table `title`, None where they are not known. `numbers`: refuse one without any number.
+    """
+    rows = mapped_array(file, "features", function)
+    count = "" if n_rows is None else f" with {counted(n_rows, 'row')}"
+    expected = f"a matrix of numbers{count}, one for each of {title}" if count else "a matrix of numbers"
+    wrong = rows.ndim != 2 or (n_rows is not None and len(rows) != n_rows)
+    if wrong or not rows.shape[1] or rows.dtype.kind not in "buif":
+        got = f"{describe(rows)} in {str(file)!r}".replace("memmap", "an array", 1)
+        reject("features", function, expected, got, error=FormatError)
+    missing = numbers and rows.dtype.kind == "f"
+    if missing and not any((~np.isnan(rows[part])).any() for part in row_blocks(rows.shape)):
+        got = f"{str(file)!r}, in which all are missing (NaN),"
+        reject("features", function, "a matrix with numbers", got, error=FormatError)
+    return rows
 
 
 def _weights(edges: DataTable, column: object) -> NDArray[np.float64]:
