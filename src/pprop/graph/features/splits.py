@@ -128,12 +128,13 @@ def _masks(column: Column, reason: str) -> dict[Part, str]:
             for part, found in of_part.items()
             if part != "unused"
         }
-    part = next((WORDS[word] for word in name_words(column.name) if word in WORDS), None)
-    if part is None:  # 'split' alone: either value may be the training
+    marked: Part | None = next((WORDS[word] for word in name_words(column.name) if word in WORDS), None)
+    yes = ("1", *(pair[1] for pair in FALSE_TRUE))
+    true = next((value for value in values if str(_as_read(value)).lower() in yes), None)
+    if marked is None or true is None:  # of 'split' alone either value may be the training
         return {}
-    true = next(value for value in values if str(value).lower() in ("1", "1.0", *(pair[1] for pair in FALSE_TRUE)))
     flags = column.form == "boolean" or (not column.typed and str(true).lower() == "true")
-    return {part: cells if flags else f"{cells} == {_as_read(true)!r}"}
+    return {marked: cells if flags else f"{cells} == {_as_read(true)!r}"}
 
 
 def _as_read(cell: Any) -> Any:
