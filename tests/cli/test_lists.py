@@ -63,6 +63,26 @@ def test_the_list_has_the_most_probable_nodes_without_a_label(pprop_here, tmp_pa
     assert json.loads(pprop_here("predict", "model", "--top", 3, "--json").out)["rows"] == 3
 
 
+@pytest.mark.usefixtures("tables", "without_drawing")
+def test_predictions_by_a_threshold_come_with_its_sentence(pprop_here, tmp_path: Path):
+    assert pprop_here(*TRAIN, "--threshold", "f1", "--positive", "chess", "--out", "model").code == 0
+    limit = pprop.load(tmp_path / "model").fitted_.threshold
+    assert limit is not None
+    answer = pprop_here("predict", "model", "--json")
+    assert limit.sentence() in answer.err.splitlines()
+    found = answer.record["threshold"]
+    assert found == limit.described()
+    assert (found["positive"], found["probability"], found["nodes"]) == ("chess", limit.probability, limit.nodes)
+    assert (found["precision"], found["recall"]) == (limit.precision, limit.recall)
+    assert limit.sentence() in (tmp_path / "model" / "MODEL_CARD.md").read_text()
+
+
+@pytest.mark.usefixtures("model")
+def test_predictions_without_a_threshold_have_no_remark(pprop_here):
+    answer = pprop_here("predict", "model", "--json")
+    assert (answer.code, answer.err, "threshold" in answer.record) == (0, "", False)
+
+
 @pytest.mark.usefixtures("model")
 def test_a_parquet_file_may_begin_with_nodes_without_labels(
     pprop_here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -66,7 +66,8 @@ def predict(
 
     The table has the columns 'id' ('node', the position, if the graph has no ids), 'class', and 'p_NAME', the probability
     of each class. On the graph of the training, 'role' is training, validation, test, labelled (a label that was not used) or
-    unlabelled, and 'label' is the known label.
+    unlabelled, and 'label' is the known label. If the model was trained with --threshold, 'class' follows the threshold,
+    which is printed with its precision and recall.
 
     Use --unlabelled --top 100 for a list to work through: the nodes without a label that are most probably of the positive
     class, of two classes the rarer one.
@@ -104,6 +105,10 @@ def predict(
             "fingerprint": fitted.graph_.fingerprint,
             "graph_changed": fitted.graph_changed_,
         }
+        threshold = fitted.fitted_.threshold
+        if threshold is not None:
+            record["threshold"] = threshold.described()
+            session.say(threshold.sentence())
         nodes = unlabelled_of(fitted) if unlabelled else None
         if unlabelled and nodes is not None and not len(nodes):
             raise InputError("--unlabelled: every node of the graph has a known label. Leave the option out.")

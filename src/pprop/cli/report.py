@@ -235,8 +235,7 @@ def decision_record(fitted: Fitted) -> dict[str, Any]:
         found |= {"scoring": fitted.scoring.name, "positive": fitted.scoring.positive}
         found["stopping_score"] = fitted.record.stopping_score
     if fitted.threshold is not None:
-        threshold = fitted.threshold
-        found["threshold"] = threshold.record() | {"precision": threshold.precision, "recall": threshold.recall}
+        found["threshold"] = fitted.threshold.described()
     return found
 
 

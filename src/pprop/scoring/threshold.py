@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from pprop._errors import InputError
+from pprop._errors import InputError, Remedy
 from pprop._validate import counted, read_threshold
 from pprop.scoring.measures import Floats, Ranking
 
@@ -63,6 +63,23 @@ class ThresholdRule:
                 return "a given probability"
             case _:
                 return "the largest F1"
+
+    def check(self, positive: Any, positives: int, nodes: int) -> None:
+        """Refuse validation nodes on which no threshold can be chosen, because none of them is of the class.
+
+        >>> ThresholdRule("f1").check("fraud", 0, 40)
+        Traceback (most recent call last):
+            ...
+        pprop._errors.InputError: No threshold can be chosen: none of 40 validation nodes is 'fraud'. Label more nodes of this \
+class, use more nodes for validation, or give a probability: threshold=0.5.
+        """
+        if positives or self.kind == "probability":
+            return
+        advice = "Label more nodes of this class, use more nodes for validation, or give a probability: {}"
+        raise InputError(
+            f"No threshold can be chosen: none of {counted(nodes, 'validation node')} is {positive!r}.",
+            remedies=[Remedy(f"{advice}=0.5.", ("threshold",), shell=f"{advice} 0.5")],
+        )
 
 
 @final
@@ -123,11 +140,7 @@ class Threshold:
             taken = scores >= rule.values[0]
             hits = int(np.count_nonzero(taken & of_class))
             return cls(positive, rule.values[0], rule, len(scores), positives, int(np.count_nonzero(taken)), hits)
-        if not positives:
-            raise InputError(
-                f"No threshold can be chosen: none of {counted(len(scores), 'validation node')} is {positive!r}. "
-                "Label more nodes, pass other validation nodes, or give a probability."
-            )
+        rule.check(positive, positives, len(scores))
         ranking = Ranking(of_class, scores)
         found, everything = (np.append(0.0, each) for each in ranking.taken(np.ones(len(scores))))
         at = _best(rule, positive, found, everything, positives)
@@ -169,6 +182,10 @@ class Threshold:
     def record(self) -> dict[str, Any]:
         """Return what `from_record` reads, for JSON."""
         return vars(self) | {"rule": {"kind": self.rule.kind, "values": list(self.rule.values)}}
+
+    def described(self) -> dict[str, Any]:
+        """Return the record with what the threshold gave and its sentence, for JSON that is read by others."""
+        return self.record() | {"precision": self.precision, "recall": self.recall, "sentence": self.sentence()}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
