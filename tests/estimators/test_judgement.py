@@ -12,8 +12,11 @@ from sklearn import metrics
 
 import pprop
 from pprop import Graph, InputError
+from pprop.cli.words import Shell
 from pprop.serve.served import Served
 
+NO_VALIDATION = "A threshold needs validation nodes, and there are none. Keep some nodes for validation."
+SHELL = Shell({"positive": "--positive", "threshold": "--threshold"})
 QUICK: dict[str, Any] = {"hidden": 8, "max_epochs": 20, "random_state": 0}
 SCORED = [
     pprop.APPNPClassifier,
@@ -113,7 +116,9 @@ def test_a_threshold_decides_and_is_saved(graph: Graph, pair: tuple[Any, ...], t
     loaded = pprop.load(tmp_path / "model", graph=graph)
     assert loaded.threshold_ == limit
     assert np.array_equal(loaded.predict(), model.predict())
-    assert limit.sentence() in (tmp_path / "model" / "MODEL_CARD.md").read_text()
+    card = (tmp_path / "model" / "MODEL_CARD.md").read_text()
+    assert limit.sentence() in card
+    assert f"a precision of {100 * limit.precision:.1f} % and a recall of {100 * limit.recall:.1f} %." in card
     on_the_page = Served(loaded.fitted_, "a page").view
     assert [on_the_page.classes[code] for code in on_the_page.default.predicted] == model.predict().tolist()
     assert [model.explain(node).prediction for node in range(10)] == model.predict(range(10)).tolist()
@@ -175,20 +180,39 @@ def test_a_precision_that_no_threshold_reaches_is_refused(graph: Graph, pair: tu
 
 
 def test_a_threshold_needs_validation_nodes_and_one_class(graph: Graph, nodes: Any, kinds: Any, animals: Any):
-    with pytest.raises(InputError, match=r"'threshold' .* must be None without validation nodes"):
+    with pytest.raises(InputError, match=NO_VALIDATION):
         pprop.MLPNodeClassifier(graph, **QUICK, stopping=None, threshold="f1").fit(nodes, kinds)
-    with pytest.raises(InputError, match=r"'positive' .* must be one of the classes with a threshold"):
+    with pytest.raises(InputError) as refused:
         pprop.MLPNodeClassifier(graph, **QUICK, threshold="f1").fit(nodes, animals)
+    sentence = "A threshold is for one class. There are 3 classes: 'ant', 'bee', 'cat'. Name the class: "
+    assert str(refused.value) == f"{sentence}positive=..."
+    assert refused.value.sentence(SHELL) == f"{sentence}--positive NAME"
 
 
 def test_validation_nodes_of_one_class_are_refused(graph: Graph, pair: tuple[Any, ...]):
     train, known, watched, truth = pair
     usual = truth == "usual"
-    both: tuple[dict[str, Any], ...] = ({"scoring": "average_precision"}, {"threshold": "f1"})
-    for settings in both:
-        model = pprop.MLPNodeClassifier(graph, **QUICK, **settings)
-        with pytest.raises(InputError, match=r"None of 1\d validation nodes is 'rare'"):
-            model.fit(train, known, stopping=(watched[usual], truth[usual]))
+    model = pprop.MLPNodeClassifier(graph, **QUICK, scoring="average_precision")
+    with pytest.raises(InputError, match=r"None of 1\d validation nodes is 'rare'"):
+        model.fit(train, known, stopping=(watched[usual], truth[usual]))
+
+
+def test_a_threshold_without_validation_nodes_of_the_class_must_be_given(graph: Graph, pair: tuple[Any, ...]):
+    train, known, watched, truth = pair
+    usual = truth == "usual"
+    with pytest.raises(InputError) as refused:
+        pprop.MLPNodeClassifier(graph, **QUICK, threshold="f1").fit(
+            train, known, stopping=(watched[usual], truth[usual])
+        )
+    sentence = (
+        f"No threshold can be chosen: none of {usual.sum()} validation nodes is 'rare'. "
+        "Label more nodes of this class, use more nodes for validation, or give a probability: "
+    )
+    assert str(refused.value) == f"{sentence}threshold=0.5."
+    assert refused.value.sentence(SHELL) == f"{sentence}--threshold 0.5"
+    given = pprop.MLPNodeClassifier(graph, **QUICK, threshold=0.5)
+    given.fit(train, known, stopping=(watched[usual], truth[usual]))
+    assert (given.threshold_.probability, given.threshold_.positives) == (0.5, 0)
 
 
 def test_score_refuses_nodes_for_which_the_scoring_has_no_value(graph: Graph, pair: tuple[Any, ...]):
@@ -224,5 +248,5 @@ def test_boosting_decides_by_a_threshold_of_nodes_that_it_did_not_learn(
 
 
 def test_boosting_without_validation_nodes_chooses_no_threshold(graph: Graph, nodes: Any, kinds: Any):
-    with pytest.raises(InputError, match=r"'threshold' .* must be None without validation nodes"):
+    with pytest.raises(InputError, match=NO_VALIDATION):
         pprop.ColumnsClassifier(graph, threshold="f1").fit(nodes, kinds)

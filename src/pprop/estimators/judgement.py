@@ -9,10 +9,11 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from pprop._validate import reject
+from pprop._errors import InputError, Remedy
 from pprop.estimators.fitted import Fitted
 from pprop.estimators.reading import FitData
 from pprop.scoring import Scoring, Threshold, ThresholdRule, positive_class
+from pprop.scoring.scores import classes_text
 
 
 @final
@@ -79,14 +80,14 @@ class Judging:
         if threshold is None:
             return cls(scoring, None, None)
         if positive is None:
-            expected = "one of the classes with a threshold, since there are more than two"
-            reject("positive", function, expected, None)
+            text = f"A threshold is for one class. There are {len(names)} classes: {classes_text(names.tolist())}."
+            raise InputError(
+                text, remedies=[Remedy("Name the class: {}=...", ("positive",), shell="Name the class: {} NAME")]
+            )
         if not len(validation):
-            expected = "None without validation nodes, on which a threshold is chosen"
-            reject("threshold", function, expected, repr(threshold), remedy="Keep some nodes for validation.")
+            raise InputError("A threshold needs validation nodes, and there are none. Keep some nodes for validation.")
         rule = ThresholdRule.read(threshold, function)
-        if rule.kind != "probability":
-            Scoring("recall", names, positive).check(validation, "validation nodes")
+        rule.check(positive, int(np.count_nonzero(names[validation] == positive)), len(validation))
         return cls(scoring, rule, positive)
 
     def decided(self, fitted: Fitted) -> Fitted:

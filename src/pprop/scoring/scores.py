@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, final
 
@@ -198,12 +198,19 @@ def positive_class(
         return names[1 if counts[1] <= counts[0] else 0] if len(names) == 2 else None
     found = [name for name in names if name == positive or str(name) == str(positive)]
     if not found:
-        shown = ", ".join(repr(name) for name in names[:10]) + (
-            f" and {len(names) - 10} more" if len(names) > 10 else ""
-        )
         remedy = nearest(str(positive), [str(name) for name in names])
-        reject("positive", function, f"one of the classes, {shown}", describe(positive), remedy=remedy)
+        reject("positive", function, f"one of the classes, {classes_text(names)}", describe(positive), remedy=remedy)
     return found[0]
+
+
+def classes_text(names: Sequence[Any]) -> str:
+    """Return names of classes as a sentence has them, of many the first ten.
+
+    >>> classes_text(["ant", "bee"])
+    "'ant', 'bee'"
+    """
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return ", ".join(repr(name) for name in names[:10]) + more
 
 
 def default_scoring(
