@@ -761,6 +761,29 @@ def test_a_model_that_is_no_sum_over_nodes_shows_its_probabilities(page: Any, ex
         page.wait_for_selector("#confusion")
 
 
+def test_what_a_threshold_decides_is_said(page: Any, explorer: Explorer) -> None:
+    usual = fitted(pprop.APPNPClassifier, explorer.truth.graph)
+    apples = usual.predict_proba()[:, usual.classes_.tolist().index("apples")]
+    limit = float(f"{np.median(apples):.3g}")  # such that it takes half of the nodes
+    model = fitted(pprop.APPNPClassifier, explorer.truth.graph, threshold=limit, positive="apples")
+    shares, predicted = model.predict_proba(), model.predict()
+    largest = model.classes_[shares.argmax(axis=1)]
+    decided = int(np.flatnonzero(predicted != largest)[0])
+    plain = int(np.flatnonzero(predicted == largest)[0])
+    rule = f"The threshold decided: a node is predicted as apples from a probability of {limit} on."
+    with tools.serving(tools.Served(model.fitted_, "decided")) as address:
+        assert model.graph_.ids is not None
+        for node, said in ((decided, True), (plain, False)):
+            page.goto(f"{address}#node={quote(model.graph_.ids[node])}")
+            page.wait_for_selector("#view-node.ready")
+            await_bars(page, shares[node])
+            assert (rule in page.inner_text("#story")) is said
+        page.click("#tab-model")
+        page.wait_for_selector("#confusion")
+        assert page.inner_text("#threshold") == model.threshold_.sentence()
+        page.goto("about:blank")  # it asks nothing of a server that is about to end
+
+
 def test_an_exact_model_of_a_directed_graph_is_drawn_with_arrows(page: Any, explorer: Explorer) -> None:
     matrix = sparse.csr_array(sparse.triu(explorer.truth.graph.adjacency))
     whole = explorer.truth.graph

@@ -215,6 +215,33 @@ def test_bins_of_confidence_are_searches(client: Client, model: Any):
         assert {"type": "number", "minimum": 0, "maximum": 1}.items() <= one["schema"].items()
 
 
+def test_a_threshold_is_described_and_decides_about_predictions_alone():
+    model = fitted(planted(), stopping=0.5, threshold=0.05, positive="art")
+    client, limit, labels = client_of(model), model.threshold_, np.asarray(model.graph_.labels)
+    card = get(client, "model")
+    schemas.Card.model_validate(card)
+    found = card["threshold"]
+    assert (found["positive"], found["probability"], found["rule"]) == ("art", 0.05, "a given probability")
+    assert (found["precision"], found["recall"]) == (limit.precision, limit.recall)
+    counts = (limit.nodes, limit.positives, limit.taken, limit.hits)
+    assert tuple(found[name] for name in ("nodes", "positives", "taken", "hits")) == counts
+    assert found["nodes"] == card["validation_nodes"]
+    assert found["sentence"] == limit.sentence()
+    answers = post(client, "predict", {"ids": [f"n{k}" for k in range(60)]})["predictions"]
+    assert [one["predicted"] for one in answers] == model.predict().tolist()
+    alone = np.array([one["network"] for one in answers])
+    tested = [k for k, one in enumerate(answers) if one["role"] == "test"]
+    assert np.mean(alone[tested].argmax(axis=1) != model.fitted_.target.choose(alone[tested])) > 0.1
+    for row in get(client, "diagnostics")["distance"]:
+        here = [k for k in tested if answers[k]["distance"] == row["distance"]]
+        if here:
+            assert row["network_accuracy"] == pytest.approx(np.mean(alone[here].argmax(axis=1) == labels[here]))
+
+
+def test_a_model_without_a_threshold_describes_none(client: Client):
+    assert get(client, "model")["threshold"] is None
+
+
 def test_ids_that_are_numbers_come_as_numbers_and_are_found_as_text():
     client = client_of(fitted(planted(ids=False)))
     found = post(client, "predict", {"ids": [7, "8"]})

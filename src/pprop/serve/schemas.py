@@ -97,6 +97,21 @@ class PredictionsAnswer(SpreadAnswer, title="Predictions"):
     predictions: list[Prediction]
 
 
+class Decision(Answer):
+    """The threshold from which on a node is predicted as the positive class, and what it gave on validation nodes."""
+
+    positive: str = Field(description="The class that is looked for.")
+    probability: float = Field(description="A node is predicted as this class if its probability is at least this.")
+    rule: str = Field(description="What the threshold was chosen for, in words.")
+    precision: float = Field(description="Share of the validation nodes predicted as the class that are of the class.")
+    recall: float = Field(description="Share of the validation nodes of the class that are predicted as the class.")
+    nodes: int = Field(description="Validation nodes that it was chosen on.")
+    positives: int = Field(description="Validation nodes of the class.")
+    taken: int = Field(description="Validation nodes predicted as the class.")
+    hits: int = Field(description="Validation nodes predicted as the class that are of the class.")
+    sentence: str = Field(description="All of this in one sentence for people.")
+
+
 class Card(SpreadAnswer):
     """The model card."""
 
@@ -119,6 +134,7 @@ class Card(SpreadAnswer):
     spreads: bool = Field(description="Whether alpha and steps may be chosen.")
     pprop: str
     accuracy: float | None = Field(description="On test nodes.")
+    threshold: Decision | None = Field(description="Null: a node gets its most probable class.")
     settings: dict[str, Any]
     example: NodeId
 
@@ -200,7 +216,9 @@ class AtDistance(Answer):
     nodes: int
     tested: int
     accuracy: float | None
-    network_accuracy: float | None
+    network_accuracy: float | None = Field(
+        description="Of the most probable class of the network alone. A threshold of the model is not used."
+    )
 
 
 class AtConfidence(Answer):

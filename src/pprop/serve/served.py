@@ -15,6 +15,7 @@ from pprop.estimators.decomposed import Decomposed
 from pprop.estimators.explanation import node_sum
 from pprop.estimators.fitted import Fitted
 from pprop.graph import Graph
+from pprop.scoring import Threshold
 from pprop.serve.features import feature_row, network_row
 from pprop.serve.spread import Spread, SpreadResult
 from pprop.serve.view import ROLES, View, network_of
@@ -173,6 +174,7 @@ class Served:
             "spreads": view.spread is not None,
             "pprop": __version__,
             "accuracy": float(right.mean()) if len(right) else None,
+            "threshold": None if fitted.threshold is None else _decision(fitted.threshold),
             "settings": settings,
             "example": view.keys[example(view)],
         }
@@ -188,6 +190,11 @@ def example(view: View) -> int:
         score += 3.0 * (view.alone != default.predicted)
     score += 2.0 * ((view.codes >= 0) & (default.predicted == view.codes))
     return int(np.argmax(score + default.confidence))
+
+
+def _decision(threshold: Threshold) -> dict[str, Any]:
+    """Return what a threshold is and what it gave, with the class and the rule as text."""
+    return threshold.described() | {"positive": str(threshold.positive), "rule": threshold.rule.words}
 
 
 def _plain(value: object) -> Any:

@@ -53,6 +53,7 @@ function head(model, found) {
     { class: "model-head" },
     el("h1", { id: "model-title", text: model.graph === null ? model.name : `${model.kind} on ${model.graph}` }),
     el("p", { class: "verdict" }, found.accuracy === null ? null : el("span", { class: "number", id: "accuracy", text: percent(found.accuracy) }), el("span", { class: "story", text: right })),
+    model.threshold === null ? null : el("p", { class: "story", id: "threshold", text: model.threshold.sentence }),
     el("dl", { class: "facts" }, facts.map(([term, value]) => el("div", {}, el("dt", { text: term }), el("dd", {}, value)))),
   );
 }
@@ -165,7 +166,7 @@ export class ModelView {
   }
 
   #distance(found) {
-    return section("distance", "Distance to training", "Accuracy on test nodes by the number of steps to the nearest training node. The tick is the accuracy of the network alone.",
+    return section("distance", "Distance to training", "Accuracy on test nodes by the number of steps to the nearest training node. The tick is the accuracy of the network alone, by its most probable class.",
       table("by-distance", [["steps", ""], ["nodes", NUMBER], ["", "meter-cell"], ["accuracy", NUMBER], ["network", NUMBER]], distanceRows(found.distance)));
   }
 
@@ -180,7 +181,7 @@ export class ModelView {
   }
 
   #uncertain(found) {
-    return section("uncertain", "Least certain", `The ${plural(found.uncertain.length, "node")} whose largest probability is smallest.`,
+    return section("uncertain", "Least certain", `The ${plural(found.uncertain.length, "node")} whose predicted class has the smallest probability.`,
       table("uncertain", [["node", ""], ["predicted", ""], ["sure", NUMBER], ["label", ""]], uncertainRows(found.uncertain)),
       el("p", { class: "more-link" }, listLink({ order: "confidence" }, {}, "All nodes, least certain first")));
   }

@@ -35,6 +35,7 @@ export class NodeView {
   #explanation = null;
   #k = CONTRIBUTORS;
   #explains;
+  #threshold;
   #others = new Map();
   #edge = null;
   #later = 0;
@@ -46,6 +47,7 @@ export class NodeView {
   constructor(host, model) {
     this.#parts = skeleton(host, model);
     this.#explains = model.explains;
+    this.#threshold = model.threshold;
     const parts = this.#parts;
     parts.table.append(this.#table);
     this.#bars = new Bars(parts.bars, (name) => go({ cls: name }));
@@ -179,13 +181,18 @@ export class NodeView {
     const alone = network === null ? null : classNames()[node.network.indexOf(network)];
     put(parts.verdict, classLabel(node.predicted), el("span", { class: "number", text: percent(node.confidence) }));
     const label = node.label === null ? "It has no label." : node.label === node.predicted ? "Its label is the same." : `Its label is ${called(node.label)}.`;
-    const change = alone === null ? "" : alone === node.predicted
+    const top = Math.max(...node.probabilities);
+    const decided = this.#threshold !== null && top > node.confidence; // else the most probable class was predicted
+    const decision = decided ? ` The threshold decided: a node is predicted as ${called(this.#threshold.positive)} from a probability of ${Number(this.#threshold.probability.toPrecision(3))} on.` : "";
+    const change = alone === null ? "" : decided
+      ? `The network alone predicts ${called(alone)}, at ${percent(network)}.`
+      : alone === node.predicted
       ? `The network alone predicts ${called(alone)}, too, at ${percent(network)}.`
       : `The network alone predicts ${called(alone)}, at ${percent(network)}; the neighbourhood changed that.`;
     const trained = base && base.predicted !== node.predicted ? ` As trained and without edits it is ${called(base.predicted)}.` : "";
     parts.root.classList.toggle("no-network", alone === null);
     write(parts.adds, `Every node adds its weight times ${alone === null ? "what it starts with" : "its own network output"}. The lines add up to the logit, exactly.`);
-    write(parts.story, `${label} ${change}${trained}`);
+    write(parts.story, `${label}${decision} ${change}${trained}`);
     parts.text.hidden = !node.text;
     write(parts.textBody, node.text ?? "");
   }
