@@ -137,10 +137,11 @@ class View:
 
     @cached_property
     def alone(self) -> Nodes | None:
-        """The class that the network alone predicts for each node, shape (n,)."""
-        if self.network is None:
-            return None
-        return self.network.argmax(axis=1) if self.choose is None else self.choose(self.network)
+        """The most probable class of each node by the network alone, shape (n,).
+
+        A threshold is chosen on the probabilities after propagation and does not fit those of the network.
+        """
+        return None if self.network is None else self.network.argmax(axis=1)
 
     def prepared(self) -> View:
         """Compute what requests will need, so that none of them waits for it."""
