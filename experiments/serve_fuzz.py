@@ -62,7 +62,7 @@ def serving(model: Any, log: Path) -> Generator[str]:
     from pprop.serve.served import Served
 
     limits = ServerLimits(port=0, rate=1e6)
-    holder = LiveHolder(Served(model, "made up"), log)
+    holder = LiveHolder(Served(model.fitted_, "made up"), log)
     with server.bound(limits) as made:
         made_server = server.make_server(create_app(holder, limits))
         thread = threading.Thread(target=made_server.run, kwargs={"sockets": [made]})
