@@ -58,7 +58,7 @@ def run(dataset: str, reading: str, splits: int, out: Path) -> None:
             "split": seed,
             "reading": reading,
             "accuracy": 100 * float(np.mean(model.predict(split.evaluation) == labels[split.evaluation])),
-            "chosen": list(np.atleast_1d(model.chosen_)),
+            "chosen": [model.chosen_] if isinstance(model.chosen_, str) else list(model.chosen_),
             "seconds": round(time.perf_counter() - start, 1),
         }
         Rows(out).add(row)  # read again: the other reading may run beside

@@ -304,7 +304,7 @@ def test_a_threshold_is_chosen_by_the_nodes_that_judge_and_is_saved(
     graph: Graph, nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     monkeypatch.setattr(auto, "MOST", most)
-    settings = {"scoring": "average_precision", "random_state": 3, **QUICK}
+    settings: dict[str, Any] = {"scoring": "average_precision", "random_state": 3, **QUICK}
     model = AutoClassifier(graph, threshold="recall=0.9", **settings).fit(nodes, RARE[nodes])
     plain = AutoClassifier(graph, **settings).fit(nodes, RARE[nodes])
     limit = model.best_.threshold_

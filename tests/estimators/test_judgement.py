@@ -212,6 +212,7 @@ def test_a_threshold_without_validation_nodes_of_the_class_must_be_given(graph: 
     assert refused.value.sentence(SHELL) == f"{sentence}--threshold 0.5"
     given = pprop.MLPNodeClassifier(graph, **QUICK, threshold=0.5)
     given.fit(train, known, stopping=(watched[usual], truth[usual]))
+    assert given.threshold_ is not None
     assert (given.threshold_.probability, given.threshold_.positives) == (0.5, 0)
 
 
@@ -232,10 +233,10 @@ def test_boosting_decides_by_a_threshold_of_nodes_that_it_did_not_learn(
     model.fit(train, known, stopping=(watched, truth))
     plain = pprop.ColumnsClassifier(graph, random_state=0).fit(train, known, stopping=(watched, truth))
     assert np.array_equal(model.logits_, plain.logits_)
-    shares = model.predict_proba()[:, 0]
-    assert np.array_equal(model.predict() == "rare", shares >= model.threshold_.probability)
+    shares, limit = model.predict_proba()[:, 0], model.threshold_
+    assert limit is not None
+    assert np.array_equal(model.predict() == "rare", shares >= limit.probability)
     taken = model.predict(watched) == "rare"
-    limit = model.threshold_
     assert (limit.nodes, limit.taken, limit.hits) == (18, taken.sum(), (taken & (truth == "rare")).sum())
     value = metrics.average_precision_score(truth == "rare", shares[watched])
     assert model.score(watched, truth) == pytest.approx(value)

@@ -285,7 +285,8 @@ def test_counts_follow_the_readings_and_nothing_else() -> None:
         one("Beside", "gat_appnp_60", "citeseer", "finding", 0.5),
         one("Beside", "gat_appnp_60", "pubmed", "finding", -0.5),
         ClaimFigure(
-            Claim("Beside", "cora_ml", "gat_appnp_60", "finding", ""), Figure(-1.0, -2.0, -0.5, "points", "20 splits")
+            Claim("Beside", "cora_ml", "gat_appnp_60", "finding", ""),
+            Measurement(-1.0, -2.0, -0.5, "points", "20 splits"),
         ),
         one("K = 10 is the distance (section 6)", "farthest", "citeseer", "finding", 0.5),
         ClaimFigure(Claim("A theorem", "all", "", "holds", ""), None),

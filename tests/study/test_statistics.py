@@ -15,7 +15,7 @@ from pprop import load_dataset, run_seed
 from pprop._errors import InputError
 from pprop.kernels.random_bits import signed
 from pprop.models import Architecture, Model
-from pprop.models.network import FeatureNetwork, initial_weights
+from pprop.models.model import FeatureNetwork, initial_weights
 from pprop.study.cell import MODELS, Cell, Seeds, make_cell
 from pprop.study.report.sections import P_VALUES
 from pprop.study.run.recipe import build

@@ -17,7 +17,7 @@ from pprop._validate import check_array, check_float, check_int, counted, descri
 from pprop.datasets import Split
 from pprop.estimators.targets import Classes, LabelsLike, Target, as_classes, class_labels, of_one_type
 from pprop.graph import Graph
-from pprop.graph.attributes import MISSING_LABELS, check_codes, check_missing, check_names
+from pprop.graph.attributes import MISSING_LABELS, check_class_texts, check_codes, check_missing
 from pprop.graph.rows import (
     NodeNames,
     check_beside_positions,
@@ -299,7 +299,7 @@ def _check_classes(labels: NDArray[Any], y: object, graph: Graph, function: str,
     if graph.class_names is not None and np.isin(np.unique(labels).astype(str), graph.class_names).all():
         return
     if missing:
-        check_names(labels, "y", function, y)
+        check_class_texts(labels, "y", function, y)
     if (advice := check_codes(labels, "y", function, given=y)) is not None:
         warn(advice)
 

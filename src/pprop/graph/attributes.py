@@ -542,10 +542,10 @@ def check_codes(
             return None
 
 
-def check_names(labels: NDArray[Any], parameter: str, function: str, given: object) -> None:
+def check_class_texts(labels: NDArray[Any], parameter: str, function: str, given: object) -> None:
     """Refuse texts with nearly as many values as labels, as in a table, unless they were `given` as categories.
 
-    >>> check_names(np.array([f"node {k}" for k in range(300)]), "y", "fit", None)
+    >>> check_class_texts(np.array([f"node {k}" for k in range(300)]), "y", "fit", None)
     Traceback (most recent call last):
         ...
     pprop._errors.InputError: The 'y' parameter of fit must be one class per node. Got 300 different texts for 300 labels ...
