@@ -102,7 +102,7 @@ def test_a_log_of_another_graph_or_no_log(refused: Refused, folder: Path, tmp_pa
 
 def test_a_dataset_that_does_not_exist(refused: Refused):
     code, line = refused("explore", "citeseeer")
-    assert (code, "citeseer" in line) == (3, True)
+    assert (code, "citeseer" in line) == (4, True)
 
 
 def test_names_are_columns_of_the_node_table(tmp_path: Path):
