@@ -347,7 +347,7 @@ def test_one_run_for_each_split_is_no_lack_of_a_model_without_a_seed() -> None:
     (axes,) = axes_of(drawn.draw())
     assert [label.get_text() for label in axes.get_xticklabels()][2] == "5\n55.0\n6"
     (alone,) = sweep_figures([replace(experiment, points=experiment.points[::2])], rows_of)
-    assert alone.caption.endswith("behind APPNP. Bt. FP, tuned: one per split.")
+    assert alone.caption.endswith("8 points below APPNP. Bt. FP, tuned: one per split.")
 
 
 def test_leads_are_over_the_splits_that_both_have_and_cut_off_far_below() -> None:
