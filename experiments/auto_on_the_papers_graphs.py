@@ -51,14 +51,14 @@ def run(dataset: str, reading: str, splits: int, out: Path) -> None:
         split = paper_split(graph, seed, test=False)
         start = time.perf_counter()
         with warnings.catch_warnings(action="ignore"):
-            model = AutoClassifier(graph, random_state=0)
+            model: Any = AutoClassifier(graph, random_state=0)
             model.fit(split.train, labels[split.train], stopping=(split.stopping, labels[split.stopping]))
         row = {
             "dataset": dataset,
             "split": seed,
             "reading": reading,
-            "accuracy": 100 * float(np.mean(model.predict(split.evaluation) == labels[split.evaluation])),
-            "chosen": [model.chosen_] if isinstance(model.chosen_, str) else list(model.chosen_),
+            "accuracy": 100 * float((model.predict(split.evaluation) == labels[split.evaluation]).mean()),
+            "chosen": [model.chosen_] if isinstance(model.chosen_, str) else [*model.chosen_],
             "seconds": round(time.perf_counter() - start, 1),
         }
         Rows(out).add(row)  # read again: the other reading may run beside

@@ -310,7 +310,7 @@ def test_models_without_a_scoring_refuse_it(pprop_here, tables):
     answer = pprop_here(*TRAIN.split(), "--model", "label-propagation", "--scoring", "f1")
     assert answer.code == 2
     assert (
-        "--scoring belongs to appnp, ppnp, solved-ppnp, mlp, appnp-cv, residual, gprgnn, auto; label-propagation has none."
+        "--scoring belongs to appnp, ppnp, solved-ppnp, mlp, appnp-cv, boosting, residual, gprgnn, auto; label-propagation has none."
         in answer.err
     )
     answer = pprop_here(*TRAIN.split(), "--scoring", "auc")

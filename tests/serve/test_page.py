@@ -799,7 +799,7 @@ def test_an_exact_model_of_a_directed_graph_is_drawn_with_arrows(page: Any, expl
         assert "the exact solution" in page.inner_text("#trained-note")
         assert page.locator("svg.drawing.directed .edge").count() > 0
         press_slider(page, "steps", "Home", 1)
-        transition = pprop.transition_matrix(graph).to_scipy().toarray()
+        transition = pprop.transition_matrix(graph, "row").to_scipy().toarray()
         exact = 0.2 * np.linalg.inv(np.eye(tools.SIZE) - 0.8 * transition)
         alone = np.linalg.solve(exact, model.logits_.astype(np.float64))
         await_bars(page, tools.softmax(0.8 * transition @ alone + 0.2 * alone)[20])
