@@ -18,7 +18,6 @@ from pprop.kernels import Kernels
 from pprop.models.inference import BLOCK, network_predictions
 from pprop.models.model import FeatureNetwork, Model, PropagationSettings, network_inputs
 from pprop.propagation import PowerIteration
-from pprop.propagation.stored.steps import propagate_folder
 from pprop.settings import STEPS
 
 FUNCTION = "pprop.scale.predict"
@@ -73,6 +72,9 @@ def _propagated(
     if graph.n_entries >= STREAMED or not steps_fit(graph, found.shape[1]):
         where = None if out is None else path_of(out, "out", FUNCTION)
         how = settings.alpha, steps, settings.normalization, settings.self_loops
+        # its steps are numba's, which no other training needs
+        from pprop.propagation.stored.steps import propagate_folder
+
         return propagate_folder(graph, found, *how, memory=memory_limit("cpu"), out=where).values
     propagation = kernels.steps(settings.operator(graph).transition, settings.alpha, steps)
     spread: Tensor = propagation.forward(torch.from_numpy(np.asarray(found))[None], None)

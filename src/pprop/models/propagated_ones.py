@@ -17,7 +17,6 @@ from pprop._process import memory_limit
 from pprop.graph import Graph
 from pprop.models.blocks import STREAMED, steps_fit
 from pprop.propagation import PowerIteration, Solver, solve
-from pprop.propagation.stored.steps import propagate_folder
 
 
 class Propagates(Protocol):
@@ -61,6 +60,9 @@ def propagated_ones(graph: Graph, how: Propagates) -> NDArray[np.float64] | None
     ones = np.ones((graph.n_nodes, 1))
     if isinstance(how.solver, PowerIteration) and (graph.n_entries >= STREAMED or not steps_fit(graph, 1)):
         given = how.alpha, how.solver.steps, how.normalization, how.self_loops
+        # its steps are numba's, which a graph in memory does not need
+        from pprop.propagation.stored.steps import propagate_folder
+
         found = propagate_folder(graph, ones.astype(np.float32), *given, memory=memory_limit("cpu")).values[:, 0]
     else:
         found = solve(graph, ones, how.alpha, how.solver, how.normalization, how.self_loops).value[:, 0]

@@ -14,7 +14,7 @@ from pprop._validate import check_sequence, describe, nearest, reject
 from pprop.graph.features.columns import Column
 from pprop.graph.features.encoders import ENCODERS, DateEncoder, Encoder, NumberEncoder, TextEncoder
 from pprop.graph.features.entries import Entry, read_encoder
-from pprop.graph.features.kinds import KINDS, Decision, Kind, decide, decide_date, unclear_points
+from pprop.graph.features.kinds import KINDS, DecidedKind, Kind, decide, decide_date, unclear_points
 
 
 @final
@@ -84,7 +84,7 @@ def wanted_kinds(
     return kinds
 
 
-def decided_column(column: Column, decision: Decision) -> ColumnRecipe:
+def decided_column(column: Column, decision: DecidedKind) -> ColumnRecipe:
     """Return the recipe of a column whose kind is decided, fitted to its cells."""
     match decision.kind:
         case "unused":
@@ -118,12 +118,12 @@ def wanted_column(column: Column, kind: Kind | None) -> ColumnRecipe:
         case None:
             decision = decide(column, wanted=True)
         case "date":
-            decision = decide_date(column) or Decision("date", order=DateEncoder.fit(column).order)
+            decision = decide_date(column) or DecidedKind("date", order=DateEncoder.fit(column).order)
         case "number":
             comma = column.form == "text" and decide(column, wanted=True).comma
-            decision = Decision("number", comma=comma)
+            decision = DecidedKind("number", comma=comma)
         case _:
-            decision = Decision(kind)
+            decision = DecidedKind(kind)
     if decision.kind == "unused":
         _complain_unusable(column, decision.reason)
     made = decided_column(column, decision)

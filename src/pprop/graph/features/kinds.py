@@ -78,7 +78,7 @@ QUANTITY_NAMES = re.compile(
 
 @final
 @dataclass(frozen=True)
-class Decision:
+class DecidedKind:
     """The kind of a column; the reason where it is unused; how dates and numbers are written."""
 
     kind: Kind
@@ -87,7 +87,7 @@ class Decision:
     comma: bool = False
 
 
-def decide(column: Column, *, wanted: bool = False) -> Decision:
+def decide(column: Column, *, wanted: bool = False) -> DecidedKind:
     """Return the kind of a column by the rules above.
 
     A column that is `wanted` by name is not left out for being constant, a split, an identifier or a row number: it is a number if
@@ -103,13 +103,13 @@ def decide(column: Column, *, wanted: bool = False) -> Decision:
     'number'
     """
     if column.form == "other":
-        return Decision("unused", column.type_problem)
+        return DecidedKind("unused", column.type_problem)
     if not column.n_present:
-        return Decision("unused", "all values are missing" if len(column.cells) else "has no rows")
+        return DecidedKind("unused", "all values are missing" if len(column.cells) else "has no rows")
     if column.form == "vector":
         return _decide_vector(column)
     if not wanted and (split := split_reason(column)):
-        return Decision("unused", split)
+        return DecidedKind("unused", split)
     decision = _decide_values(column, wanted)
     if decision.kind == "unused" or wanted or column.n_missing:
         return decision
@@ -125,31 +125,31 @@ def decide(column: Column, *, wanted: bool = False) -> Decision:
     return decision if (values != values[0]).any() else _constant(column)
 
 
-def _constant(column: Column) -> Decision:
-    return Decision("unused", f"every value is {describe(column.cells[0].as_py())}")
+def _constant(column: Column) -> DecidedKind:
+    return DecidedKind("unused", f"every value is {describe(column.cells[0].as_py())}")
 
 
-def _decide_vector(column: Column) -> Decision:
+def _decide_vector(column: Column) -> DecidedKind:
     size = column.size
     if size is None:
-        return Decision("unused", column.type_problem)
+        return DecidedKind("unused", column.type_problem)
     values = column.vectors(size)
     broken = unfit(values).any(axis=1)
     if broken.any():
         row = int(np.flatnonzero(broken)[0])
         number = values[row][unfit(values[row])][0]
-        return Decision("unused", f"has numbers that float32 cannot hold ({number:g} in row {row + 1})")
+        return DecidedKind("unused", f"has numbers that float32 cannot hold ({number:g} in row {row + 1})")
     if np.isnan(values).all():
-        return Decision("unused", "all values are missing")
-    return Decision("embedding")
+        return DecidedKind("unused", "all values are missing")
+    return DecidedKind("embedding")
 
 
-def _decide_values(column: Column, wanted: bool) -> Decision:
+def _decide_values(column: Column, wanted: bool) -> DecidedKind:
     """Decide by rules 3 and after."""
     if column.form == "boolean" or _says_truth(column):
-        return Decision("boolean")
+        return DecidedKind("boolean")
     if column.categorical and column.form != "date" and column.n_distinct <= MOST_VALUES_A_CELL * column.n_present:
-        return Decision("category")
+        return DecidedKind("category")
     values, wrong = column.numbers()
     spelled = not wrong.any() and not np.isnan(values[~column.missing]).any()
     if spelled and (column.form == "number" or not column.typed or wanted):
@@ -159,23 +159,23 @@ def _decide_values(column: Column, wanted: bool) -> Decision:
     if not column.typed and (commas := _decide_commas(column, wanted)) is not None:
         return commas
     if not column.typed and 2 * int(wrong.sum()) <= column.n_present:
-        return Decision("unused", f"mixes numbers and text ({_cell(column, wrong)})")
+        return DecidedKind("unused", f"mixes numbers and text ({_cell(column, wrong)})")
     if _few(column.n_distinct, column.n_present) or column.n_distinct == 1:
-        return Decision("category")
+        return DecidedKind("category")
     if column.form == "text" and column.share(SHORT_YEARS) == 1.0:
         reason = f"dates with years of two digits ({_cell(column, ~column.missing)}): write them with four"
-        return Decision("unused", reason)
+        return DecidedKind("unused", reason)
     distinct = column.n_distinct >= NEARLY_ALL * column.n_present
     if spelled and not (distinct and column.share(r"^[+0-9][0-9]+$") == 1.0):
-        return Decision("unused", "text that spells numbers")
+        return DecidedKind("unused", "text that spells numbers")
     single = column.share(r"^[^\s,;|]+$") >= NEARLY_ALL or column.share(r"^[+(]?\d[\d\s()./-]{4,}$") >= NEARLY_ALL
     if single and not wanted and (distinct or spelled or _named_as_code(column.name)):
-        return Decision("unused", IDENTIFIER)
+        return DecidedKind("unused", IDENTIFIER)
     codes = column.n_distinct <= FEW_CODES and 2 * column.n_distinct <= column.n_present and column.share(CODE) == 1.0
-    return Decision("category" if codes and not spelled else "text")
+    return DecidedKind("category" if codes and not spelled else "text")
 
 
-def _decide_commas(column: Column, wanted: bool) -> Decision | None:
+def _decide_commas(column: Column, wanted: bool) -> DecidedKind | None:
     """Decide about numbers with decimal commas, commas of unclear meaning, or signs; None about all else."""
     if column.share(r"^[$€£]?[+-]?\d[\d.,']* ?[%$€£]?$") < 1.0 or not column.share(r"[,'%$€£]"):
         return None
@@ -187,7 +187,7 @@ def _decide_commas(column: Column, wanted: bool) -> Decision | None:
     pointed = column.marks(THOUSANDS)
     cell = _cell(column, pointed if pointed.any() else column.numbers()[1])
     what = "points" if pointed.any() else "commas"
-    return Decision("unused", f"numbers that are written with signs, or with {what} of unclear meaning ({cell})")
+    return DecidedKind("unused", f"numbers that are written with signs, or with {what} of unclear meaning ({cell})")
 
 
 def unclear_points(column: Column) -> str:
@@ -234,20 +234,20 @@ def _says_truth(column: Column) -> bool:
     return said == set(pairs[0]) or (len(pairs[0][0]) > 1 and said <= set(pairs[0]))
 
 
-def decide_date(column: Column) -> Decision | None:
+def decide_date(column: Column) -> DecidedKind | None:
     """Return the decision about a column of dates; None if it is none, unused if days cannot be told from months."""
     if column.form == "date":
-        return Decision("date")
+        return DecidedKind("date")
     if column.form != "text" or column.share(r"^\d{1,4}[-./]\d{1,2}[-./ T:0-9+ZUC]*$") < 1.0:
         return None
     fitting: list[DayOrder] = [order for order in DAY_PATTERNS if not column.days(order)[1].any()]
     if fitting == ["day first", "month first"]:
         reason = f"dates of which day and month cannot be told apart ({_cell(column, ~column.missing)})"
-        return Decision("unused", reason)
-    return Decision("date", order=fitting[0]) if fitting else None
+        return DecidedKind("unused", reason)
+    return DecidedKind("date", order=fitting[0]) if fitting else None
 
 
-def _decide_number(column: Column, values: NDArray[np.float64], wanted: bool) -> Decision:
+def _decide_number(column: Column, values: NDArray[np.float64], wanted: bool) -> DecidedKind:
     """Decide about numbers, of which `values` are those present."""
     quantity = any(QUANTITY_NAMES.fullmatch(word) for word in name_words(column.name))
     whole = bool(np.isfinite(values).all()) and bool((values == np.trunc(values)).all())
@@ -261,15 +261,15 @@ def _decide_number(column: Column, values: NDArray[np.float64], wanted: bool) ->
         ),
     ]
     if not wanted and n_distinct > 1 and any(rule() for rule in rules):
-        return Decision("category") if _few(n_distinct, len(values)) else Decision("unused", IDENTIFIER)
+        return DecidedKind("category") if _few(n_distinct, len(values)) else DecidedKind("unused", IDENTIFIER)
     if whole and not wanted and n_distinct == len(column.cells) and _counts_rows(column.name, values, quantity):
-        return Decision("unused", ROW_NUMBER)
+        return DecidedKind("unused", ROW_NUMBER)
     broken = unfit(values)
     if broken.any():
         everywhere = np.zeros(len(column.cells), dtype=bool)
         everywhere[~column.missing] = broken
-        return Decision("unused", f"has numbers that float32 cannot hold ({_cell(column, everywhere)})")
-    return Decision("number")
+        return DecidedKind("unused", f"has numbers that float32 cannot hold ({_cell(column, everywhere)})")
+    return DecidedKind("number")
 
 
 def _numbers_things(name: str, values: NDArray[np.float64]) -> bool:
