@@ -133,7 +133,9 @@ def test_train_tells_what_check_finds(pprop_here, tables):
     given = (*tables[:1], "--nodes", tables[1], "--label-column", "hobby", "--json")
     checked, trained = pprop_here("data", "check", *given), pprop_here("train", *given, "--max-epochs", 2)
     found = checked.record["findings"]
-    assert found.pop()["what"].startswith("Scaling")  # the report has that of the model
+    # the report has the scaling of the model, and the neighbourhood of training labels
+    assert found.pop()["what"].startswith("All labels")
+    assert found.pop()["what"].startswith("Scaling")
     assert found
     assert trained.record["findings"] == found
     for finding in found:

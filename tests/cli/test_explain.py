@@ -86,7 +86,7 @@ def test_the_picture_is_written_once(pprop_here: Any, saved: Any, tmp_path: Path
         (["ann", "--eps", "0.1"], 2, "--eps belongs to --mode fast: add it, or leave --eps out."),
         (["ann", "--top", "0"], 3, "--top must be"),
         (["ann", "--mode", "fast", "--eps", "2"], 3, "--eps must be"),
-        (["ann", "--mode", "best"], 2, "best"),
+        (["ann", "--mode", "best"], 3, "best"),
         (["ann", "--plot", "ann.pdf"], 3, "--plot must end in .png or .svg"),
         (["ann", "bob", "--plot", "ann.png"], 2, "--plot draws one node, and 2 are given"),
         ([], 2, "NODE"),

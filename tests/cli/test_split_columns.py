@@ -36,7 +36,7 @@ def test_the_model_is_trained_on_the_past_and_tested_on_the_future(pprop_here, w
     write(seen=days())
     answer = pprop_here(*TRAIN, "--split-time", "seen", "--json")
     assert answer.code == 0, answer.err
-    assert answer.err.splitlines()[-1] == (
+    assert answer.err.splitlines()[-2] == (
         "Split by 'seen': the model is trained on nodes up to 2023-02-05, validated on nodes from 2023-02-06 to 2023-02-17 "
         "and tested on nodes from 2023-02-18 to 2023-03-01."
     )
@@ -76,7 +76,7 @@ def test_each_group_is_in_one_set(pprop_here, write: Write):
     found = answer.record["split"]
     assert found["kind"] == "group"
     assert found["training_groups"] + found["validation_groups"] + found["test_groups"] == 19
-    said = answer.err.splitlines()[-1]
+    said = answer.err.splitlines()[-2]
     assert said.startswith("Split by 'home': each group is in one set. Of the groups, training nodes have ")
     assert said.endswith(" 3 labelled nodes without a group were divided one by one.")
 

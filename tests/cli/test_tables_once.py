@@ -121,6 +121,7 @@ def test_tune_opens_each_table_once(pprop_here, suffix: str):
     assert counted == {f"edges{suffix}": 1, f"nodes{suffix}": 1}
 
 
+@pytest.mark.filterwarnings("ignore:The column 'part'")  # a split, which the command line speaks of in its own words
 def test_the_rows_are_let_go_when_the_graph_is_read(suffix: str, tmp_path: Path):
     nodes = str(tmp_path / f"nodes{suffix}")
     origin = GraphInput(str(tmp_path / f"edges{suffix}"), TableOptions(nodes=nodes, label_column="topic"))

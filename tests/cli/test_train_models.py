@@ -196,7 +196,7 @@ def test_an_ensemble_can_be_neither_explained_nor_live(pprop_here, tables, tmp_p
         ("--model appnp-cv --members 3", 2, "--members belongs to appnp-ensemble; appnp-cv has none."),
         ("--rounds 1", 2, "--rounds belongs to appnp-ensemble; appnp has none."),
         ("--model ppnp --folds 5", 2, "--folds belongs to appnp-ensemble; ppnp has none."),
-        ("--model appnp-cv --alphas 0.1,much", 2, "--alphas takes numbers separated by commas, not '0.1,much'."),
+        ("--model appnp-cv --alphas 0.1,much", 3, "--alphas takes numbers separated by commas, not '0.1,much'."),
         ("--model appnp-cv --alphas 0.1,1.3", 3, "--alphas must be"),
         ("--model appnp-cv --alphas 0.1,0.1", 3, "--alphas must be"),
         ("--model appnp-cv --runs 0", 3, "--runs must be"),

@@ -225,7 +225,7 @@ def test_when_the_time_has_run_out_it_says_what_was_not_tried(graph: Graph, node
     found = {row.name: row.left_out for row in model.candidates_[1:]}
     few = {name: found.pop(name) for name in ("residual", "gprgnn")}
     assert set(found.values()) == {"the time of 1e-06 s was used up"}
-    assert set(few.values()) == {"it needs 1,000 labelled nodes, and there are 30"}
+    assert set(few.values()) == {"it needs 1,000 labelled nodes, and there are 36"}
     assert model.chosen_ == ("majority",)
     with pytest.raises(InputError, match=r"'time' parameter of AutoClassifier must be a float in \(0, inf\)"):
         AutoClassifier(graph, time=0).fit(nodes, animals)

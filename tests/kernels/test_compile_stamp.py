@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 import importlib
+import pickle
 import shutil
+import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pprop.kernels import contract
-from pprop.kernels.numba_cpu import _jit
+from pprop.kernels.numba_cpu import _jit, bits
 
 FOLDER = Path(_jit.__file__).parent
 NAMES = sorted(file.stem for file in FOLDER.glob("*.py"))
@@ -90,3 +94,19 @@ def test_every_import_of_a_kernel_is_seen(name: str):
             assert not isinstance(node, ast.ImportFrom) or node.level == 0
     importlib.import_module(f"pprop.kernels.numba_cpu.{name}")
     assert _jit.made_of(name) == (modules, constants)
+
+
+def test_an_index_that_names_what_is_gone_is_as_if_there_was_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """An earlier version may have had modules whose functions were arguments of a kernel."""
+    kernel: Any = bits.plane_words
+    cache_file = kernel._cache._cache_file
+    gone: Any = types.ModuleType("pprop_gone")
+    gone.Kind = type("Kind", (), {"__module__": "pprop_gone"})
+    monkeypatch.setitem(sys.modules, "pprop_gone", gone)
+    index = tmp_path / "kernel.nbi"
+    stored = {gone.Kind: "data"}
+    index.write_bytes(pickle.dumps(cache_file._version) + pickle.dumps((cache_file._source_stamp, stored)))
+    monkeypatch.setattr(cache_file, "_index_path", str(index))
+    assert cache_file._load_index() == stored
+    monkeypatch.delitem(sys.modules, "pprop_gone")
+    assert cache_file._load_index() == {}

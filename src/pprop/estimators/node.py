@@ -145,7 +145,8 @@ class NodeEstimator(BaseEstimator, ABC):
         ids
             In place of X: ids, integers or text.
         """
-        return self.fitted_.predictions(self._positions(X, "predict", ids))
+        nodes = self._positions(X, "predict", ids)  # which refuses a classifier that is not fitted
+        return self.fitted_.predictions(nodes)
 
     def _check_graph(self) -> Graph:
         if not isinstance(self.graph, Graph):

@@ -323,7 +323,20 @@ def _stamped(dispatcher: Any) -> Any:
     module = dispatcher.py_func.__module__
     if cache_file is not None and module.startswith(f"{_PACKAGE}."):
         cache_file._source_stamp = stamp_of(module.removeprefix(f"{_PACKAGE}."))
+        cache_file._load_index = _or_nothing(cache_file._load_index)
     return dispatcher
+
+
+def _or_nothing(load: Callable[[], dict[Any, str]]) -> Callable[[], dict[Any, str]]:
+    """Return how to read the index of a cache: empty where it names a module or function that is gone since."""
+
+    def index() -> dict[Any, str]:
+        try:
+            return load()
+        except (ImportError, AttributeError):
+            return {}
+
+    return index
 
 
 def inline(function: Callable[..., Any]) -> Callable[..., Any]:

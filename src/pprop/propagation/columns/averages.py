@@ -43,7 +43,7 @@ def averages(
     >>> path = Graph.from_scipy(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(3, 3)))
     >>> table = np.array([[1.0], [0.0], [0.0]])
     >>> averages(path, table, 0.5, 20).ravel().round(3), averages(path, table, 0.5, 20, stored=True).ravel().round(3)
-    (array([0.686, 0.118, 0.039]), array([0.686, 0.118, 0.039], dtype=float32))
+    (array([0.718, 0.154, 0.051]), array([0.718, 0.154, 0.051], dtype=float32))
     """
     if not stored:
         return np.asarray(propagate(graph, table, alpha, PowerIteration(steps), normalization, self_loops=self_loops))
