@@ -89,13 +89,14 @@ def test_neighbourhoods_are_those_of_one_machine(planted: tuple[Any, Any], tmp_p
 
     nodes, edges = planted
     model = train(nodes, edges, "topic", tmp_path / "model", neighbours=16, max_epochs=2, work=tmp_path / "work")
-    held = find_neighbourhoods(model.graph, model.known_nodes_, PropagationSettings())
+    rows_of_own = PropagationSettings(normalization="row")
+    held = find_neighbourhoods(model.graph, model.known_nodes_, rows_of_own)
     whole = pprop.Graph.from_pandas(edges.toArrow(), nodes.toArrow(), feature_columns={"kind": "unused"})
     ids: Any = whole.ids
     place = {one: k for k, one in enumerate(ids.tolist())}
     members: Any = model.graph.ids
     at = np.array([place[one] for one in members.tolist()])
-    alone = find_neighbourhoods(whole, at[held.nodes], PropagationSettings(), neighbours=16)
+    alone = find_neighbourhoods(whole, at[held.nodes], rows_of_own, neighbours=16)
     rows = alone.matrix[alone.places(at[held.nodes])][:, at].toarray()
     found = held.matrix.toarray()
     # nodes are pushed in another order, so that entries differ within eps, and one or another of two like ones is kept
