@@ -114,9 +114,9 @@ CANDIDATES: Mapping[str, Way] = MappingProxyType(
         "appnp_label_reuse": Way(
             APPNPEnsembleClassifier, {"members": 1, "rounds": 0, "spread_errors": REUSE}, reads_labels=True
         ),
-        "residual": Way(ResidualClassifier, RESIDUAL, labels=MANY_LABELS),
         "forest": Way(ColumnsClassifier, COLUMNS, _forest, features=False),
         "gprgnn": Way(GPRGNNClassifier, labels=MANY_LABELS),
+        "residual": Way(ResidualClassifier, RESIDUAL, labels=MANY_LABELS),
     }
 )
 
@@ -182,9 +182,10 @@ class AutoClassifier(NodeClassifier):
     - ``"appnp_row"``: `APPNPClassifierCV` with the matrix normalised by rows and alpha 0.1, 0.3 or 0.5;
     - ``"appnp_label_reuse"``: APPNP with its errors at known nodes spread to the other nodes (`APPNPEnsembleClassifier` with
       ``members=1, rounds=0, spread_errors=0.3``);
-    - ``"residual"``: `ResidualClassifier`, a deep network that reads training labels, from 1,000 labelled nodes on;
     - ``"forest"``: the columns of ``"boosting"`` in a random forest of 200 trees with at least two nodes in a leaf;
-    - ``"gprgnn"``: `GPRGNNClassifier`, APPNP with learned weights of hops, from 1,000 labelled nodes on.
+    - ``"gprgnn"``: `GPRGNNClassifier`, APPNP with learned weights of hops, from 1,000 labelled nodes on;
+    - ``"residual"``: `ResidualClassifier`, a deep network that reads training labels, from 1,000 labelled nodes on. It takes
+      longer than all others together.
 
     They are judged by nodes that no candidate learns from: half of the nodes that `fit` is given as `stopping`, or else of
     every class the share `validation` of all nodes. The measure is `scoring`. The best is taken, among equals the first in the
