@@ -32,36 +32,37 @@ def main() -> None:
     parser.add_argument("--reading", choices=(NOW, BEFORE), help="what the installed package is")
     parser.add_argument("--datasets", nargs="*", default=list(DATASETS), choices=DATASETS)
     parser.add_argument("--splits", type=int, default=len(VALIDATION_SEEDS))
+    parser.add_argument("--device", default="cpu", help="of the networks: cpu or cuda")
     parser.add_argument("--out", type=Path, default=RESULTS / "auto_on_the_papers_graphs.json")
     parser.add_argument("--table", action="store_true", help="print the results that are there, and run nothing")
     how = parser.parse_args()
     if not how.table:
         for dataset in how.datasets:
-            run(dataset, how.reading, how.splits, how.out)
+            run(dataset, how)
     print(table(Rows(how.out)))
 
 
-def run(dataset: str, reading: str, splits: int, out: Path) -> None:
+def run(dataset: str, how: argparse.Namespace) -> None:
     """Fit on the splits that have no row yet."""
     graph = load_dataset(dataset)
     labels: Any = graph.labels
-    for seed in VALIDATION_SEEDS[:splits]:
-        if seed in Rows(out).by_split(dataset, reading, "accuracy"):
+    for seed in VALIDATION_SEEDS[: how.splits]:
+        if seed in Rows(how.out).by_split(dataset, how.reading, "accuracy"):
             continue
         split = paper_split(graph, seed, test=False)
         start = time.perf_counter()
         with warnings.catch_warnings(action="ignore"):
-            model: Any = AutoClassifier(graph, random_state=0)
+            model: Any = AutoClassifier(graph, random_state=0, device=how.device)
             model.fit(split.train, labels[split.train], stopping=(split.stopping, labels[split.stopping]))
         row = {
             "dataset": dataset,
             "split": seed,
-            "reading": reading,
+            "reading": how.reading,
             "accuracy": 100 * float((model.predict(split.evaluation) == labels[split.evaluation]).mean()),
             "chosen": [model.chosen_] if isinstance(model.chosen_, str) else [*model.chosen_],
             "seconds": round(time.perf_counter() - start, 1),
         }
-        Rows(out).add(row)  # read again: the other reading may run beside
+        Rows(how.out).add(row)  # read again: the other reading may run beside
         print(row, file=sys.stderr, flush=True)
 
 

@@ -90,6 +90,7 @@ class _BoundGPRGNN(BoundModel):
         super().__init__(graph, kernels)
         self._model = model
         self._A_hat = kernels.steps(transition_matrix(graph, model.normalization), 0.0, 1)
+        self._begin: Tensor | None = None  # (K + 1,), made once, since a capture on a GPU cannot copy it there
 
     def outputs(self, weights: Sequence[Tensor], masks: DropoutMasks) -> Tensor:
         W_0, b_0, W_1, b_1, w = weights
@@ -99,5 +100,7 @@ class _BoundGPRGNN(BoundModel):
         for _ in range(self._model.steps):
             hops.append(applied(self._A_hat, hops[-1]))
         side_by_side = torch.stack(hops, dim=-1).flatten(1, 2)  # shape: (R, n c, K + 1)
-        of_hops = w + torch.tensor(self._model.begin(), dtype=w.dtype, device=w.device)
+        if self._begin is None or (self._begin.dtype, self._begin.device) != (w.dtype, w.device):
+            self._begin = torch.tensor(self._model.begin(), dtype=w.dtype, device=w.device)
+        of_hops = w + self._begin
         return linear(self.kernels, side_by_side, of_hops.mT).reshape(hops[0].shape)
