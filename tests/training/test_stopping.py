@@ -9,8 +9,10 @@ import pytest
 import torch
 
 from pprop import InputError, Stopping
+from pprop.scoring import Scoring
 from pprop.settings import CRITERIA
 from pprop.training.loop import StoppingState
+from pprop.training.scored import rule_of
 
 
 def stop_by_loss(losses: list[float], patience: int) -> tuple[int, int]:
@@ -140,6 +142,17 @@ def test_a_loss_that_is_not_finite_ends_the_run_and_is_kept(criterion: str) -> N
 def test_an_unknown_criterion_is_refused() -> None:
     with pytest.raises(InputError, match="'criterion' parameter of Stopping must be one of 'paper', 'loss'"):
         Stopping(criterion="accuracy")
+
+
+def test_a_criterion_that_has_no_rule_takes_none_from_the_others() -> None:
+    rule = Stopping()
+    object.__setattr__(rule, "criterion", "another")  # as if CRITERIA had one more
+    state = StoppingState(rule, runs=1)
+    for part in (state._better, state._exhausted):  # pyright: ignore[reportPrivateUsage]
+        with pytest.raises(AssertionError, match="no rule for the criterion 'another'"):
+            part(np.array([1.0]), np.array([0.5]))
+    with pytest.raises(InputError, match="must be 'paper' or 'plateau' with a scoring"):
+        rule_of(rule, Scoring("accuracy", np.array([0, 1])))
 
 
 @pytest.mark.parametrize("field", ["patience", "max_epochs"])

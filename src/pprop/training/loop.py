@@ -155,30 +155,34 @@ class StoppingState:
                 return (accuracy > self.kept_accuracy) | (same & (loss < self.kept_loss))
             case "loss":
                 return (loss < self.kept_loss) | (self.best_epoch < 0)
-            case _:
+            case "window" | None:
                 return self.best_epoch < self.epochs  # the last one
+            case criterion:
+                raise AssertionError(f"no rule for the criterion {criterion!r}")
 
     def _exhausted(self, loss: Any, accuracy: Any) -> Any:
         """Note this epoch's values; say which runs have waited long enough."""
-        if self._rule.patience is None:
-            return self._patience <= 0  # never: it is not touched
-        if self._rule.criterion == "window":
-            above = (loss > self._recent.mean(-1)) & (self.epochs > self._patient)
-            self._recent[:, :-1] = self._xp.roll(self._recent, -1)[:, :-1]
-            self._recent[:, -1] = loss
-            return above
-        if self._rule.criterion == "plateau":
-            lower = loss < (1 - LEAST_DROP) * self._best_loss
-            refilled = lower | (accuracy > self._best_accuracy)
-            self._xp.maximum(self._best_accuracy, accuracy, out=self._best_accuracy)
-            self._best_loss[...] = self._xp.where(lower, loss, self._best_loss)
-            self._patience[...] = self._xp.where(refilled, self._patient, self._patience - 1)
-            return self._patience <= 0
-        refilled = loss <= self._best_loss
-        if self._rule.criterion == "paper":
-            refilled = refilled | (accuracy >= self._best_accuracy)
+        match None if self._rule.patience is None else self._rule.criterion:
+            case None:
+                return self._patience <= 0  # never: it is not touched
+            case "window":
+                above = (loss > self._recent.mean(-1)) & (self.epochs > self._patient)
+                self._recent[:, :-1] = self._xp.roll(self._recent, -1)[:, :-1]
+                self._recent[:, -1] = loss
+                return above
+            case "plateau":
+                lower = loss < (1 - LEAST_DROP) * self._best_loss
+                refilled = lower | (accuracy > self._best_accuracy)
+                self._best_loss[...] = self._xp.where(lower, loss, self._best_loss)
+            case "paper":
+                refilled = (loss <= self._best_loss) | (accuracy >= self._best_accuracy)
+                self._xp.fmin(self._best_loss, loss, out=self._best_loss)
+            case "loss":
+                refilled = loss <= self._best_loss
+                self._xp.fmin(self._best_loss, loss, out=self._best_loss)
+            case criterion:
+                raise AssertionError(f"no rule for the criterion {criterion!r}")
         self._xp.maximum(self._best_accuracy, accuracy, out=self._best_accuracy)
-        self._xp.fmin(self._best_loss, loss, out=self._best_loss)
         self._patience[...] = self._xp.where(refilled, self._patient, self._patience - 1)
         return self._patience <= 0
 

@@ -33,7 +33,7 @@ def rule_of(stopping: Stopping, scoring: Scoring | None) -> Stopping:
     """
     if scoring is None or stopping.patience is None:
         return stopping
-    if stopping.criterion in ("loss", "window"):
+    if stopping.criterion not in ("paper", "plateau"):
         expected = "'paper' or 'plateau' with a scoring: the other criteria end a run by its loss alone"
         reject("criterion", "train", expected, repr(stopping.criterion))
     return Stopping(stopping.patience, stopping.max_epochs, "plateau")
