@@ -1,4 +1,4 @@
-"""The layers of CONTRIBUTING.md, read off the source: who imports whom, and what stays light."""
+"""The layers of docs/architecture.md, read off the source: who imports whom, and what stays light."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ ONLY_IN = {
     "pyspark": {"spark"},
     "starlette": {"serve"},
     "triton": {"kernels"},
+    "typer": {"cli"},
     "uvicorn": {"serve"},
 }
 # A package that these layers do not import.
@@ -246,6 +247,7 @@ def test_a_package_with_downward_imports_has_no_fault(package: Path):
         ),
         ("require('pyspark', extra='spark')", "imports pyspark, which only spark may import"),
         ("import matplotlib.pyplot as plt", "imports matplotlib, which only study may import"),
+        ("from typer import Option", "imports typer, which only cli may import"),
         ("from torch import Tensor", "imports torch, which graph does without"),
     ],
 )

@@ -1,4 +1,8 @@
-"""The graph layer: the frozen Graph, its normalisation and its file formats. numpy and scipy only, no torch."""
+"""The graph layer: the frozen Graph, its normalisation and its file formats.
+
+Importing it loads numpy and scipy. pyarrow, pandas, networkx, scikit-learn and rich are imported where they are needed, torch in
+`pprop.graph.convert.pyg` alone.
+"""
 
 from pprop.graph.attributes import Recommended
 from pprop.graph.edges import read_edges

@@ -1,4 +1,7 @@
-"""Models: a predictor of each node alone and a propagation of the predictions; and the baselines of the paper."""
+"""Models: a predictor of each node alone, followed by a propagation; the baselines of the paper; and others.
+
+The others are GPR-GNN, a residual network, PPNP with a solve in every epoch, and label propagation.
+"""
 
 from pprop.models.architecture import Architecture
 from pprop.models.gat import GAT

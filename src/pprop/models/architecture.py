@@ -1,4 +1,6 @@
-"""What a model is that does not predict first and propagate then: the paper's baselines, on the runs axis.
+"""Models other than a network with a fixed solver after it: the paper's baselines and more, on the runs axis.
+
+Such a model propagates between its layers, learns the weights of its hops, or has a solve of its own in every epoch.
 
 A description is frozen and knows its weights; bound to a graph and a backend it computes the logits of all nodes from R
 weight tensors at once, through `pprop.models.operations`, so that torch's autograd finds the way back and the kernels
@@ -104,7 +106,10 @@ class BoundModel(ABC):
 
 
 class Architecture(ABC):
-    """Description of a model other than predict-then-propagate; subclasses are frozen dataclasses of settings."""
+    """Description of a model other than a network or module with a fixed solver after it.
+
+    Subclasses are frozen dataclasses of settings.
+    """
 
     def __post_init__(self) -> None:
         check_fields(self, type(self).__name__)
