@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.cli.conftest import Command
 from typer.main import get_command
@@ -397,6 +398,31 @@ def test_what_is_wrong_with_tables_alone_is_a_list_of_problems(pprop_here: Comma
         "people.csv has no column 'id'. Its columns: name, status, age. "
         "Name them: --source from --target to --id-column name",
     ]
+
+
+def test_every_file_of_features_that_is_wrong_is_listed(pprop_here: Command, tmp_path: Path):
+    """Also beside a wrong option, where the tables are never read; of what is right nothing is said."""
+    for name, text in TABLES.items():
+        (tmp_path / name).write_text(text)
+    for name, rows in {"right": np.ones((3, 2)), "long": np.ones((4, 2)), "text": np.array([["x"]] * 3)}.items():
+        np.save(tmp_path / f"{name}.npy", rows)
+    (tmp_path / "damaged.npy").write_text("no numbers")
+    columns = ("--source", "from", "--target", "to", "--id-column", "name")
+    call = ("calls.csv", "--nodes", "people.csv", *columns, "--features", "long.npy,right.npy,text.npy,damaged.npy")
+    told = [
+        "--features must be a matrix of numbers with 3 rows, one for each of 'people.csv'. Got an array of shape (4, 2) and ",
+        "--features must be a matrix of numbers with 3 rows, one for each of 'people.csv'. Got an array of shape (3, 1) and ",
+        "--features must be a sound npy file. Got ",
+    ]
+    for others, also in ((), []), (("--alpha", 3), ["--alpha must be a number in [0, 1]. Got 3.0."]):
+        answer = pprop_here("train", *call, "--label-column", "status", *others)
+        lines = [line.strip().removeprefix("pprop train: ") for line in answer.err.splitlines()]
+        assert answer.code == 3
+        assert len(lines) == len([*also, *told]), answer.err
+        for line, start in zip(lines, [*also, *told], strict=True):
+            assert line.startswith(start)
+    problems = [line for line in pprop_here("data", "check", *call).out.splitlines() if line.startswith("  problem")]
+    assert len(problems) == len(told)
 
 
 def test_help_is_shown_whatever_else_is_wrong(pprop_here: Command):

@@ -15,7 +15,7 @@ import pytest
 from scipy import sparse
 
 from pprop import Graph, read_edges
-from pprop._errors import FormatError, InputError
+from pprop._errors import FormatError, InputError, SeveralErrors
 from pprop.graph.features.recipe import Recipe
 
 N = 12
@@ -252,6 +252,16 @@ def test_files_with_something_else_are_refused(
     np.save(tmp_path / "emb.npy", array, allow_pickle=True)
     with pytest.raises(FormatError, match=sentence):
         read_edges(*tables, features=tmp_path / "emb.npy")
+
+
+def test_all_files_that_are_wrong_are_named(tables: tuple[Path, Path], tmp_path: Path) -> None:
+    np.save(tmp_path / "short.npy", ROWS[:-1])
+    np.save(tmp_path / "flat.npy", ROWS[:, 0])
+    files = [tmp_path / f"{name}.npy" for name in ("short", "emb", "flat")]
+    with pytest.raises(SeveralErrors, match=r"of shape \(11, 5\) .*short\.npy") as caught:
+        read_edges(*tables, features=files)
+    assert len(caught.value.errors) == 2
+    assert "of shape (12,)" in str(caught.value)
 
 
 def test_files_that_cannot_be_used_are_refused(tables: tuple[Path, Path], tmp_path: Path) -> None:

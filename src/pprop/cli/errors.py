@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import ParamSpec, Self, TypeVar, final
 
-from pprop._errors import InputError, PpropError, SeveralErrors
+from pprop._errors import FormatError, InputError, PpropError, SeveralErrors
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -100,8 +100,10 @@ def _rank(error: PpropError) -> int:
 
 
 def _about(error: PpropError | OSError) -> str:
-    """Return the option whose value an error is about, or else its sentence."""
-    if isinstance(error, PpropError) and error.where is None and error.parameter is not None:
+    """Return the option whose value an error is about, or else its sentence: an option may name several damaged files."""
+    if not isinstance(error, PpropError) or isinstance(error, FormatError):
+        return str(error)
+    if error.where is None and error.parameter is not None:
         return error.parameter
     return str(error)
 

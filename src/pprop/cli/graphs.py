@@ -368,17 +368,20 @@ class GraphInput:
         others = [name for name in self.files.header(self.graph, "path").names if name not in wanted]
         return {name: f"left out: beside the edges; --weight {name} would take it for weights" for name in others}
 
-    def check(self, *, labels: bool = False, split: Mapping[str, str] | None = None) -> None:
+    def check(
+        self, *, labels: bool = False, split: Mapping[str, str] | None = None, wrong_already: bool = False
+    ) -> None:
         """Raise what is wrong with options, files and columns; with `labels` also if no option names the classes.
 
-        `split` has the columns that divide the nodes by the parameters that name them.
+        `split` has the columns that divide the nodes by the parameters that name them. `wrong_already`: the command ends with
+        an error in any case, so that its tables will not be read.
         """
         with Checks() as checks:
             checks.run(self.check_options)
             checks.run(self.check_files)
             if self.is_table:
                 checks.run(self.tables.check, self.graph, labels=labels, split=split, files=self.files)
-                if checks:  # where all else is right, they are checked when the tables are read
+                if checks or wrong_already:  # where all is right, they are checked when the tables are read
                     self._check_arrays(checks)
             elif self.path is not None and (self.path.suffix or self.path.exists()):
                 checks.run(self._check_format, self.path)

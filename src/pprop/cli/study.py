@@ -127,7 +127,7 @@ def run(
     named = ""
     if origin is not None:
         named = checks.run(check_graph_name, name_of(origin)) or ""
-        checks.run(origin.check, labels=True)
+        checks.run(origin.check, labels=True, wrong_already=bool(checks))
     if names:
         checks.run(find_experiments, names, out, named)
     checks.settle()

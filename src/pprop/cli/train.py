@@ -390,7 +390,7 @@ def train(
     checks.run(split.check, origin)
     if out is not None:
         checks.run(check_folder, out, names=FILES, force=force)
-    checks.run(origin.check, labels=True, split=split.columns)
+    checks.run(origin.check, labels=True, split=split.columns, wrong_already=bool(checks))
     checks.settle()
     divided = split.read(origin)
     origin = split.without_column(origin)

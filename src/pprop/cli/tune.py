@@ -101,7 +101,7 @@ def tune(
     checks.run(check_place, out)
     checks.run(check_installed, "optuna", extra="tune", purpose="Tuning")
     checks.run(check_machine, backend, device)
-    checks.run(origin.check, labels=True, split=split.columns)
+    checks.run(origin.check, labels=True, split=split.columns, wrong_already=bool(checks))
     checks.settle()
     if origin.path is not None:
         split = replace(split, seed=seed)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pprop._errors import Advice, FormatError, GraphError, Remedy, UnknownNodeError
+from pprop._errors import Advice, FormatError, GraphError, InputError, PpropError, Remedy, UnknownNodeError, together
 from pprop._validate import check_bool, check_choice, check_sequence, counted, describe, listed, reject
 from pprop.graph.attributes import (
     LABEL_KINDS,
@@ -263,12 +263,18 @@ class TableColumns:
 
     def with_files(self, nodes: DataTable, n_rows: int) -> DataTable:
         """Return a node table of `n_rows` rows, or a part of it, with a column for each file of features, named as the file."""
-        columns = dict(nodes.columns)
+        columns, wrong = dict(nodes.columns), list[PpropError]()
         for file in self.files:
-            rows = features_in_file(file, n_rows, nodes.title, self.function, numbers=not nodes.first)
-            if file.name in columns:
-                reject("features", self.function, f"files whose names {nodes.title} does not have", repr(file.name))
-            columns[file.name] = list_column(rows[nodes.first : nodes.first + nodes.n_rows])
+            try:
+                rows = features_in_file(file, n_rows, nodes.title, self.function, numbers=not nodes.first)
+                if file.name in columns:
+                    reject("features", self.function, f"files whose names {nodes.title} does not have", repr(file.name))
+            except InputError as error:
+                wrong.append(error)
+            else:
+                columns[file.name] = list_column(rows[nodes.first : nodes.first + nodes.n_rows])
+        if wrong:
+            raise together(wrong)
         return replace(nodes, columns=columns)
 
     def _with_degree(self, nodes: DataTable, csr: Csr) -> DataTable:
