@@ -177,7 +177,14 @@ def test_missing_arguments_and_options_are_named_together(pprop_here: Command, n
         ("doctor now", ["The command takes options alone. Got 'now'. Try: pprop doctor --help"]),
         ("train edges.csv --alpha", ["--alpha needs a value."]),
         ("train edges.csv --nodes --label-column topic", ["--nodes needs a value."]),
-        ("train edges.csv --label red", ["No such option: --label. Did you mean", " or --label-column?"]),
+        (
+            "train edges.csv --label red",
+            ["No such option: --label. Did you mean --label-column, --label-inputs or --label-kind?"],
+        ),
+        (
+            "train edges.csv --split part",
+            ["No such option: --split. Did you mean --split-column, --split-seed or --split-time?"],
+        ),
         ("explain model -- -5 --bogus", ["There is no folder 'model'."]),
         ("train edges.csv --hidden wide", ["--hidden takes integers separated by commas, not 'wide'."]),
         ("train edges.csv --hidden 64,0 --seed one", ["--hidden must be", "--seed must be an integer"]),

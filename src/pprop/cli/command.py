@@ -148,18 +148,23 @@ def known_words(words: Sequence[str], parameters: Sequence[Any], errors: list[Pp
 def _meant(name: str, known: Mapping[str, bool]) -> tuple[str | None, list[str]]:
     """Return the option that an unknown one surely is, or None, and those that it may be.
 
-    >>> known = {"--max-epochs": True, "--label-column": True, "--label-kind": True, "--alpha": True}
+    A word alone is as a rule the name of a column: of several options that begin with it, the one with ``-column`` comes first,
+    and one that begins with another word last.
+
+    >>> known = {"--max-epochs": True, "--label-kind": True, "--label-column": True, "--alpha": True}
     >>> _meant("--epochs", known), _meant("--aplha", known), _meant("--labels", known)
     (('--max-epochs', ['--max-epochs']), ('--alpha', ['--alpha']), (None, ['--label-column', '--label-kind']))
     """
     given, long = name.strip("-"), [one.removeprefix("--") for one in known if one.startswith("--")]
+    begin = given.rstrip("s") or given
     slips = [
         one
         for one in long
         if set(given.split("-")) <= set(one.split("-"))
-        or one.startswith(given.rstrip("s") or given)
+        or one.startswith(begin)
         or given.startswith(one)
         or SequenceMatcher(None, given, one).ratio() >= ALIKE
     ]
+    slips.sort(key=lambda one: (one != f"{begin}-column", not one.startswith(begin)))
     near = [f"--{one}" for one in (slips or sorted(get_close_matches(given, long)))[:MOST]]
     return (near[0] if len(slips) == 1 else None), near
