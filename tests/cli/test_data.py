@@ -65,7 +65,7 @@ def test_check_counts_what_is_worth_knowing(pprop_here, tmp_path: Path):
         "4 components; the largest has 3 of 7 nodes, and nothing spreads from one to another.",
         "2 of 7 nodes have no label.",
         "Scaling: 2 of 2 feature columns are centred and divided by their standard deviation.",
-        "All labels: 50.0% of 2 edges between labelled nodes are within a class. "
+        "Homophily of all labels in the file: 50.0% of 2 edges between labelled nodes are within a class. "
         "These are too few edges to say whether the graph helps.",
     ]
     assert found["warning"] == [
@@ -134,7 +134,7 @@ def test_train_tells_what_check_finds(pprop_here, tables):
     checked, trained = pprop_here("data", "check", *given), pprop_here("train", *given, "--max-epochs", 2)
     found = checked.record["findings"]
     # the report has the scaling of the model, and the neighbourhood of training labels
-    assert found.pop()["what"].startswith("All labels")
+    assert found.pop()["what"].startswith("Homophily of all labels in the file: ")
     assert found.pop()["what"].startswith("Scaling")
     assert found
     assert trained.record["findings"] == found

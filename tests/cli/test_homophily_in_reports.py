@@ -26,8 +26,8 @@ def ring(tmp_path: Path) -> Path:
 def test_check_uses_all_labels_and_says_so(pprop_here, ring: Path):
     answer = pprop_here("data", "check", *TABLES)
     assert (
-        "All labels: 99.0% of 200 edges between labelled nodes are within a class (adjusted homophily 0.98, label informativeness "
-        "0.92). Neighbours share the class far more often than by chance: expect the graph to help."
+        "Homophily of all labels in the file: 99.0% of 200 edges between labelled nodes are within a class (adjusted homophily "
+        "0.98, label informativeness 0.92). Neighbours share the class far more often than by chance: expect the graph to help."
     ) in answer.out
     assert pprop_here("data", "check", *TABLES, "--json").record["homophily"]["edges"] == 200
 
@@ -53,4 +53,4 @@ def test_a_graph_without_edges_between_labels_says_nothing_of_them(pprop_here, r
     table["topic"] = table["topic"].where(np.arange(200) % 3 == 0)
     table.to_csv(ring, index=False)
     out = pprop_here("data", "check", *TABLES).out
-    assert "All labels: 0 edges between labelled nodes. These are too few edges to say whether the graph helps." in out
+    assert "Homophily of all labels in the file: 0 edges between labelled nodes. These are too few edges to say" in out

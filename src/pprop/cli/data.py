@@ -108,9 +108,9 @@ def check(
         findings.append(Finding("note", f"Scaling: {graph.scaled().scaling}.", graph.features.shape[1]))
     alike = None if graph is None or graph.labels is None else homophily(graph)
     if alike is not None:
-        findings.append(
-            Finding("note", f"All labels: {alike.figures('labelled nodes')}. {alike.sentence}", alike.edges)
-        )
+        # there is no split here, so test labels cannot be left out, as the report of a training does
+        what = f"Homophily of all labels in the file: {alike.figures('labelled nodes')}. {alike.sentence}"
+        findings.append(Finding("note", what, alike.edges))
     record: dict[str, Any] = {
         "path": path,
         "usable": graph is not None,
