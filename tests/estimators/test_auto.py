@@ -51,6 +51,30 @@ def by_hand(graph: Graph, seed: int) -> dict[str, Any]:
     }
 
 
+def test_the_docstring_names_all_candidates_that_use_validation_labels_for_more_than_stopping(
+    graph: Graph, nodes: Any, animals: Any
+) -> None:
+    """They are those that stop nothing, and the one that spreads its errors; what is kept is fitted accordingly."""
+    doc = " ".join((AutoClassifier.__doc__ or "").split())
+    _, _, told = doc.partition("Labels of validation nodes are used for more than early stopping. ")
+    told = told.partition("State this beside the accuracy.")[0]
+    learn = {name for name, way in auto.CANDIDATES.items() if not way.make.stops_early}
+    assert {"linear", "boosting", "forest"} < learn
+    reuse = {name for name, way in auto.CANDIDATES.items() if way.own.get("spread_errors")}
+    assert {name for name in auto.CANDIDATES if f'``"{name}"``' in told} == learn | reuse
+    part = np.arange(len(nodes)) % 2 == 0
+    model = AutoClassifier(graph, random_state=3, **QUICK).fit(
+        nodes[part], animals[part], stopping=(nodes[~part], animals[~part])
+    )
+    judges = set(model.validation_nodes_.tolist())
+    assert judges < set(nodes[~part].tolist())
+    assert set(model.known_nodes_.tolist()) == set(nodes.tolist())
+    best: Any = model.best_
+    for member in [best] if len(model.chosen_) == 1 else best.members_:
+        trained = set(member.train_nodes_.tolist())
+        assert trained == set(nodes.tolist() if not member.stops_early else nodes[part].tolist())
+
+
 def test_scores_are_those_of_fits_by_hand_on_the_other_nodes(
     graph: Graph, nodes: Any, animals: Any, chosen: AutoClassifier
 ) -> None:

@@ -87,7 +87,7 @@ def _forest(seed: int) -> Any:
     return kind(200, min_samples_leaf=2, random_state=seed)
 
 
-# It learns from the validation nodes, too, instead of being measured by them.
+# It learns from the labels of the validation nodes, too, instead of being measured by them.
 COLUMNS: Mapping[str, Any] = MappingProxyType({"stopping": None})
 # Its network is another one than that of APPNP: its own settings.
 RESIDUAL: Mapping[str, Any] = MappingProxyType(
@@ -193,6 +193,12 @@ class AutoClassifier(NodeClassifier):
     good: the geometric mean of the probabilities of at most four of them takes the place of the best, unless it is worse
     on the validation nodes. Where nothing is better than the majority, it is kept alone. What is kept is then fitted once
     more, to all labels. With a `class_weight`, nodes count by it.
+
+    Labels of validation nodes are used for more than early stopping. The models on columns (``"linear"``, ``"boosting"``
+    and ``"forest"``), ``"majority"`` and ``"label_propagation"`` stop nothing: they learn from the labels of all nodes that
+    `fit` is given as `stopping`. ``"appnp_label_reuse"`` spreads its errors at these nodes. Of the nodes that judge, this
+    holds for the last fit alone. On the paper's splits, therefore, the accuracy of what is kept cannot be compared with that of
+    models that use these labels for early stopping only, such as `APPNPClassifier`. State this beside the accuracy.
 
     A `threshold` is chosen on the same validation nodes, before the last fit. With ``label_inputs=False`` no candidate
     reads labels of training nodes: label propagation and ``"appnp_label_reuse"`` are left out.
