@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 from pprop._validate import counted
 from pprop.cli.output import columns
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 DRAWN = 20_000_000  # nodes times classes in all resamples together: a few seconds
 RESAMPLES = 1000
 BESIDE = ("balanced_accuracy", "average_precision")  # shown of more than two classes, beside the scoring
-_NAMED = {"network alone": "the network alone"}  # within a sentence
+MAJORITY = "majority class"
+ACCURACIES = ("accuracy", "balanced_accuracy")  # in the first lines of the report
+_NAMED = {"network alone": "the network alone", MAJORITY: "the majority class"}  # within a sentence
 CHANCE = 0.5  # the ROC AUC of an order by chance
 
 
@@ -51,6 +53,20 @@ class Predicted:
         """Return what a fitted classifier says of nodes."""
         return cls(model.predict(nodes), model.predict_proba(nodes), model.classes_)
 
+    @classmethod
+    def majority(cls, labels: NDArray[Any], nodes: int) -> Self:
+        """Return what the shares of the classes among known labels say of so many nodes: the same of each.
+
+        >>> import numpy as np
+        >>> Predicted.majority(np.array(["a", "b", "a", "a"]), 1).probabilities
+        array([[0.75, 0.25]])
+        """
+        import numpy as np
+
+        classes, counts = np.unique(labels, return_counts=True)
+        shares = np.tile(counts / counts.sum(), (nodes, 1))
+        return cls(np.full(nodes, classes[counts.argmax()]), shares, classes)
+
 
 @final
 class Judgement:
@@ -64,30 +80,60 @@ class Judgement:
         Names of the classes of the test nodes, shape (m,), m > 0.
     models
         By the words that name them, the model of the training first.
+    majority
+        What the majority says, which the model is compared with and of which no figures are shown; None: nothing.
     """
 
-    def __init__(self, scoring: Scoring, why: str, truth: NDArray[Any], models: Mapping[str, Predicted]) -> None:
+    def __init__(
+        self,
+        scoring: Scoring,
+        why: str,
+        truth: NDArray[Any],
+        models: Mapping[str, Predicted],
+        majority: Predicted | None = None,
+    ) -> None:
         import numpy as np
 
         self._scoring, self._why, self._truth, self._models = scoring, why, truth, models
+        self._majority = majority
         self._own = next(iter(models))
+        said = [*models.values(), *([] if majority is None else [majority])]
         # test nodes may be of classes that no training node is of
-        self._classes = np.unique(np.concatenate([truth, *(one.classes for one in models.values())]))
+        self._classes = np.unique(np.concatenate([truth, *(one.classes for one in said)]))
 
-    @cached_property
-    def _outcomes(self) -> dict[str, Forecast]:
+    def _outcome(self, one: Predicted) -> Forecast:
         import numpy as np
 
         from pprop.scoring import Forecast
 
-        found = dict[str, Forecast]()
-        for name, one in self._models.items():
-            aligned = np.zeros((len(self._truth), len(self._classes)), dtype=one.probabilities.dtype)
-            aligned[:, np.searchsorted(self._classes, one.classes)] = one.probabilities
-            codes = (np.searchsorted(self._classes, names) for names in (self._truth, one.predicted))
-            truth, predicted = codes
-            found[name] = Forecast(truth, aligned, predicted)
-        return found
+        aligned = np.zeros((len(self._truth), len(self._classes)), dtype=one.probabilities.dtype)
+        aligned[:, np.searchsorted(self._classes, one.classes)] = one.probabilities
+        truth, predicted = (np.searchsorted(self._classes, names) for names in (self._truth, one.predicted))
+        return Forecast(truth, aligned, predicted)
+
+    @cached_property
+    def _outcomes(self) -> dict[str, Forecast]:
+        return {name: self._outcome(one) for name, one in self._models.items()}
+
+    @property
+    def measure(self) -> str:
+        """What the scoring is, for people: the average precision of a class, with its name."""
+        return self._measures[self._scoring.name].words
+
+    @property
+    def by_accuracy(self) -> bool:
+        """Whether the scoring is accuracy or balanced accuracy, of which the report has leads of its own."""
+        return self._scoring.name in ACCURACIES
+
+    @property
+    def figure(self) -> Figure:
+        """The value of the scoring for the model of the training."""
+        return self._figures_of(self._scoring.name)[self._own]
+
+    @property
+    def leads(self) -> Mapping[str, Figure]:
+        """By how much the model's scoring is above that of the others, by the words that name them."""
+        return self._leads
 
     @cached_property
     def _measures(self) -> dict[str, Scoring]:
@@ -98,12 +144,16 @@ class Judgement:
         names = [self._scoring.name, *(() if positive is not None else BESIDE)]
         return {name: Scoring(name, self._classes, positive) for name in dict.fromkeys(names)}
 
+    @property
+    def _times(self) -> int:
+        """How many resamples there are."""
+        return max(50, min(RESAMPLES, DRAWN // (len(self._truth) * len(self._classes))))
+
     @cached_property
     def _resampled(self) -> dict[str, dict[str, NDArray[np.float64]]]:
         """The values of each measure for each model on the resamples."""
-        times = max(50, min(RESAMPLES, DRAWN // (len(self._truth) * len(self._classes))))
         return {
-            name: {model: measure.resampled(outcome, times) for model, outcome in self._outcomes.items()}
+            name: {model: measure.resampled(outcome, self._times) for model, outcome in self._outcomes.items()}
             for name, measure in self._measures.items()
         }
 
@@ -128,10 +178,15 @@ class Judgement:
         from pprop.scoring.judged_nodes import Figure
 
         name = self._scoring.name
-        judged, drawn = self._judged[name], self._resampled[name]
+        values = {model: one.value for model, one in self._judged[name].items()}
+        drawn = self._resampled[name]
+        if self._majority is not None:
+            measure, outcome = self._measures[name], self._outcome(self._majority)
+            values = {MAJORITY: measure.judge(outcome).value, **values}
+            drawn = {MAJORITY: measure.resampled(outcome, self._times), **drawn}
         return {
-            other: Figure(judged[self._own].value - judged[other].value, ends(drawn[self._own] - drawn[other]))
-            for other in self._models
+            other: Figure(values[self._own] - values[other], ends(drawn[self._own] - drawn[other]))
+            for other in values
             if other != self._own
         }
 
@@ -212,7 +267,7 @@ class Judgement:
         shown = [] if self.ranks and self._scoring.metric.ranks else [self._scoring.name]
         if self._scoring.positive is None:
             shown = [*self._measures]
-        above = {"accuracy", "balanced_accuracy"}  # the second without an interval, unless models are compared by it
+        above = set(ACCURACIES)  # the second without an interval, unless models are compared by it
         if self._scoring.name == "balanced_accuracy" != compared:
             above.remove("balanced_accuracy")
         for name in shown:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from pprop._validate import counted, listed
 from pprop.cli.graphs import GraphInput
-from pprop.cli.judgement import Judgement, Predicted
+from pprop.cli.judgement import MAJORITY, Judgement, Predicted
 from pprop.cli.output import columns, picked
 from pprop.settings import SCALING
 
@@ -39,7 +39,7 @@ CONFIDENCE = 0.95
 SMALL = 30  # nodes: with fewer, the interval of an accuracy is wider than 30 points
 MOST_CLASSES = 30  # in a table
 RARE = 0.2  # share of the nodes outside the largest class
-BASELINES = {"majority": "majority class", "label_propagation": "label propagation", "network": "network alone"}
+BASELINES = {"majority": MAJORITY, "label_propagation": "label propagation", "network": "network alone"}
 # the same within a sentence
 _NAMED = {"majority": "the majority class", "label_propagation": "label propagation", "network": "the network alone"}
 _MATRICES = {
@@ -76,14 +76,14 @@ class Report:
         test = split.evaluation
         self._evaluation = Evaluation.of(labels[test], fitted.predict(test), fitted.classes_) if len(test) else None
         self._baselines: dict[str, Evaluation | None] = {}
-        self._judged_by = judged_by
+        self._judged_by, self._majority = judged_by, None
         self._predicted = {model: Predicted.of(fitted, test)} if len(test) else dict[str, Predicted]()
         self._judgement = self._judge()
 
     def _judge(self) -> Judgement | None:
         scoring, why = self._judged_by
         truth = self._labels[self._split.evaluation]
-        return Judgement(scoring, why, truth, self._predicted) if self._predicted else None
+        return Judgement(scoring, why, truth, self._predicted, self._majority) if self._predicted else None
 
     def picture(self) -> RankingPicture | None:
         """Return what the picture of the ranking shows, if there is a class to rank by."""
@@ -99,6 +99,7 @@ class Report:
         known = {} if own is None else {own: self._evaluation}
         graph, labels, split = self._fitted.graph_, self._labels, self._split
         self._baselines, predicted = evaluate_baselines(graph, labels, split, arguments, known)
+        self._majority = predicted.pop("majority")
         self._predicted |= {BASELINES[name]: one for name, one in predicted.items()}
         self._judgement = self._judge()
 
@@ -147,13 +148,15 @@ class Report:
 
     @property
     def _balanced(self) -> bool:
-        """Whether models are compared by their balanced accuracy."""
+        """Whether the leads of the table of baselines are in balanced accuracy."""
+        if self._judged_by[0].name == "balanced_accuracy":
+            return True
         parts = getattr(self._fitted, "members_", [self._fitted])
         return any(getattr(one, "class_weight", None) is not None for one in parts)
 
     @property
     def _compared(self) -> str:
-        """The name of the measure by which models are compared."""
+        """The name of the measure of the leads in the table of baselines."""
         return measure_of(balanced=self._balanced).replace(" ", "_")
 
     def _lead(self, ours: Evaluation, theirs: Evaluation) -> Lead:
@@ -187,7 +190,9 @@ class Report:
         """Return what someone should know before using the model, one sentence each."""
         fitted, found = self._fitted, [*self._drawn.cautions]
         if self._evaluation is not None:
-            found += cautions(self._model, self._evaluation, self._baselines, balanced=self._balanced)
+            found += cautions(
+                self._model, self._evaluation, self._baselines, balanced=self._balanced, judgement=self._judgement
+            )
         if self._judgement is not None:
             found += self._judgement.cautions()
         watched = len(self._split.stopping)
@@ -357,7 +362,7 @@ def evaluate_baselines(
 ) -> tuple[dict[str, Evaluation | None], dict[str, Predicted]]:
     """Return what simple ways achieve on the test nodes, by the names in `BASELINES`; None for one that cannot be used.
 
-    Also return what those that were fitted say of the test nodes.
+    Also return what the majority, and those that were fitted, say of the test nodes.
 
     All are given the labels that the model was given, those of training and stopping nodes.
 
@@ -376,10 +381,9 @@ def evaluate_baselines(
 
     test, truth = split.evaluation, labels[split.evaluation]
     given = np.concatenate([split.train, split.stopping])
-    classes, counts = np.unique(labels[given], return_counts=True)
     found: dict[str, Evaluation | None] = {name: known.get(name) for name in BASELINES}
-    predicted = dict[str, Predicted]()
-    found["majority"] = Evaluation.of(truth, np.full(len(test), classes[counts.argmax()]))
+    predicted = {"majority": Predicted.majority(labels[given], len(test))}
+    found["majority"] = Evaluation.of(truth, predicted["majority"].predicted)
     if found["label_propagation"] is None:
         spread = LabelPropagationClassifier(graph).fit(given, labels[given], missing_labels=())
         predicted["label_propagation"] = Predicted.of(spread, test)
@@ -531,15 +535,28 @@ def comparison(model: str, name: str, ours: Evaluation, theirs: Evaluation, *, b
     'The network alone has a better accuracy than appnp on these 20 tes'
     """
     lead = Lead.of(ours, theirs, balanced=balanced)
-    low, high = lead.interval
-    if low > 0:
+    return _lead_in_words(model, name, ours.nodes, measure_of(balanced=balanced), lead.lead, lead.interval, points=True)
+
+
+def _lead_in_words(
+    model: str, name: str, nodes: int, measure: str, lead: float, interval: tuple[float, float], *, points: bool = False
+) -> str:
+    """Return what a lead over a baseline shows; empty where it is above 0, or where the measure has no value.
+
+    >>> _lead_in_words("appnp", "network", 40, "F1 of 'bad'", -0.1, (-0.18, -0.02))[:76]
+    "The network alone has a better F1 of 'bad' than appnp on these 40 test nodes"
+    """
+    low, high = interval
+    if math.isnan(lead) or math.isnan(low) or low > 0:
         return ""
+    unit, digits, times = (" points", 1, 100) if points else ("", 3, 1)
+    low, high, lead = times * low, times * high, times * lead
     graph_matters = name == "network"
     if high < 0:
         better = _NAMED[name][0].upper() + _NAMED[name][1:]
         found = (
-            f"{better} has a better {measure_of(balanced=balanced)} than {model} on these {counted(ours.nodes, 'test node')}, "
-            f"by {-100 * lead.lead:.1f} points (95 % interval {-100 * high:.1f} to {-100 * low:.1f})."
+            f"{better} has a better {measure} than {model} on these {counted(nodes, 'test node')}, "
+            f"by {-lead:.{digits}f}{unit} (95 % interval {-high:.{digits}f} to {-low:.{digits}f})."
         )
         advice = " Averaging over neighbours does not help here." if graph_matters else ""
         if name in _TRIED and model != "auto":
@@ -547,29 +564,48 @@ def comparison(model: str, name: str, ours: Evaluation, theirs: Evaluation, *, b
         return found + advice
     advice = " They do not show that the graph helps." if graph_matters else ""
     return (
-        f"{model} and {_NAMED[name]}: no difference that {counted(ours.nodes, 'test node')} can show (lead in "
-        f"{measure_of(balanced=balanced)} {100 * lead.lead:+.1f} points, 95 % interval {100 * low:.1f} to {100 * high:.1f}).{advice}"
+        f"{model} and {_NAMED[name]}: no difference that {counted(nodes, 'test node')} can show (lead in "
+        f"{measure} {lead:+.{digits}f}{unit}, 95 % interval {low:.{digits}f} to {high:.{digits}f}).{advice}"
     )
 
 
 def cautions(
-    model: str, evaluation: Evaluation, baselines: Mapping[str, Evaluation | None], *, balanced: bool
+    model: str,
+    evaluation: Evaluation,
+    baselines: Mapping[str, Evaluation | None],
+    *,
+    balanced: bool,
+    judgement: Judgement | None = None,
 ) -> list[str]:
     """Return what someone should know before trusting these figures, one sentence each.
 
     None of them tells anybody to choose a model by the labels of the test nodes: then nothing would be left to judge it by.
+    With a `judgement` by another measure than accuracy, models are compared by that measure.
     """
     found: list[str] = []
+    other = None if judgement is None or judgement.by_accuracy else judgement
+    there = other is not None and not math.isnan(
+        other.figure.value
+    )  # among test nodes of one class there is no ranking
     if evaluation.nodes < SMALL:
         low, high = evaluation.interval
-        found.append(
-            f"Only {counted(evaluation.nodes, 'test node')}: the 95 % interval of the accuracy is {low:.0%} to {high:.0%}."
-        )
-    compared = [
-        comparison(model, name, evaluation, one, balanced=balanced)
-        for name, one in baselines.items()
-        if one is not None and one is not evaluation
-    ]
+        words, ends = "accuracy", f"{low:.0%} to {high:.0%}"
+        if other is not None and there:
+            low, high = other.figure.interval
+            words, ends = other.measure, f"{low:.3f} to {high:.3f}"
+        found.append(f"Only {counted(evaluation.nodes, 'test node')}: the 95 % interval of the {words} is {ends}.")
+    if other is None:
+        compared = [
+            comparison(model, name, evaluation, one, balanced=balanced)
+            for name, one in baselines.items()
+            if one is not None and one is not evaluation
+        ]
+    else:
+        leads = {name: other.leads[words] for name, words in BASELINES.items() if words in other.leads}
+        compared = [
+            _lead_in_words(model, name, evaluation.nodes, other.measure, lead.value, lead.interval)
+            for name, lead in leads.items()
+        ]
     found += [sentence for sentence in compared if sentence]
     never = [row.name for row in evaluation.classes if row.nodes and not row.predicted]
     if never:
@@ -580,10 +616,13 @@ def cautions(
         which, them = ("the class", "it") if len(untested) == 1 else (f"{len(untested)} classes:", "them")
         found.append(f"No test node is of {which} {listed(untested)}. The figures say nothing about {them}.")
     largest = max(evaluation.classes, key=lambda row: row.nodes)
-    if largest.nodes > (1 - RARE) * evaluation.nodes and len(evaluation.classes) > 1 and not balanced:
+    rare = largest.nodes > (1 - RARE) * evaluation.nodes and len(evaluation.classes) > 1 and not balanced
+    if rare and (other is None or there):
+        advice = "look at the balanced accuracy and at the recall of the other classes"
+        if other is not None:
+            advice = f"look at the {other.measure}, not at the accuracy"
         found.append(
-            f"{largest.nodes / evaluation.nodes:.0%} of the test nodes are of one class, {largest.name!r}: look at the "
-            "balanced accuracy and at the recall of the other classes."
+            f"{largest.nodes / evaluation.nodes:.0%} of the test nodes are of one class, {largest.name!r}: {advice}."
         )
     return found
 
