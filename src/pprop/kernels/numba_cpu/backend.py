@@ -59,6 +59,12 @@ def _loss(
     return loss, right.astype(np.int64) if weights is None else right, gradient
 
 
+def _run(compiled: Callable[[int], Callable[..., None]], left: Values, right: Values, out: Values) -> None:
+    """Make a product by the kernel that is compiled for tiles of its rows; it takes both factors in one type."""
+    given = (np.ascontiguousarray(array, out.dtype) for array in (left, right))
+    compiled(dense.tile_of(out.shape[2], out.itemsize))(*given, out)
+
+
 def _masked(values: Values, layer: int, draw: Draw | None, *, relu: bool) -> Values:
     dense.activate(values, relu, *bits.mask_of(draw, stream(HIDDEN, layer), values))
     return values
@@ -113,7 +119,7 @@ class NumbaKernels(Kernels):
 
     def linear(self, inputs: Values, weights: Values) -> Values:
         out = aligned((*inputs.shape[:2], weights.shape[2]), inputs.dtype)
-        dense.linear(weights.shape[2])(np.ascontiguousarray(inputs), np.ascontiguousarray(weights), out)
+        _run(dense.linear, inputs, weights, out)
         return out
 
     def linear_input_adjoint(self, gradient: Values, weights: Values) -> Values:
@@ -121,9 +127,7 @@ class NumbaKernels(Kernels):
 
     def linear_weight_adjoint(self, inputs: Values, gradient: Values) -> Values:
         out = aligned((len(inputs), inputs.shape[2], gradient.shape[2]), inputs.dtype)
-        dense.linear_weight_adjoint(gradient.shape[2])(
-            np.ascontiguousarray(inputs), np.ascontiguousarray(gradient), out
-        )
+        _run(dense.linear_weight_adjoint, inputs, gradient, out)
         return out
 
     def cross_entropy(

@@ -15,60 +15,61 @@ from pprop.kernels.contract import FeatureProduct, Sides, StepPropagation
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel, quiet
 from pprop.kernels.numba_cpu.bits import NO_WORDS, KeepWords
 from pprop.kernels.numba_cpu.team import aligned
+from pprop.kernels.numba_cpu.vectors import add, address, item, load, store, times, token_of, zeros
 from pprop.kernels.random_bits import EDGES, FEATURES, Draw, law_of
 
 _PLAIN, _STEP, _ADJOINT = 0, 1, 2
+_REGISTERS = 256  # bytes of a row that are summed at once: 16 of NEON's 32 registers, 8 of AVX2's 16
 
 Values = NDArray[Any]
 
 
 @cache
-def product(width):
-    """s = drop(M) operand for a CSR matrix M, followed by one of three steps.
+def product(tile):
+    """s = drop(M) operand for a CSR matrix M, followed by one of three steps, for `tile` columns from one on.
 
         _PLAIN: out = s;    _STEP: out = scale * s + share * held;    _ADJOINT: out = scale * s, held += share * s.
 
     Scale and share are per row, (1, n) or of each run, (R, n). Empty values are all one; words (R, entries), or (1, 0)
-    for no dropout. Compiled for one width, the length of a row of the operand, so that the inner loops are unrolled;
-    `acc` holds one row of s.
+    for no dropout. A row of s stays in registers; every product and every sum is rounded.
     """
 
     @kernel
-    def run_product(indptr, indices, values, words, bit, operand, step, scale, share, held, out):
-        runs, n, _ = out.shape
+    def run_product(indptr, indices, values, words, bit, operand, step, scale, share, held, out, column):
+        runs, n, width = out.shape
         blocks = (n + ROW_BLOCK - 1) // ROW_BLOCK
         drop, mask, weighted = words.shape[1] > 0, np.uint32(1) << np.uint32(bit), len(values) > 0
         for task in prange(runs * blocks):
             run, block = task // blocks, task % blocks
-            source, target, own, keep = operand[run], out[run], held[run], words[run if drop else 0]
-            a, b, acc = scale[run % len(scale)], share[run % len(share)], np.empty(width, out.dtype)
+            first, columns, entries, keep = address(indptr), address(indices), address(values), address(words)
+            token = token_of(tile)
+            source, target, own, a, b = address(operand), address(out), address(held), address(scale), address(share)
+            from_, decided = run * operand.shape[1] * width + column, run * words.shape[1]
+            scaled, shared = run % len(scale) * scale.shape[1], run % len(share) * share.shape[1]
             for i in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
-                for q in range(width):
-                    acc[q] = 0
-                if weighted:
-                    for e in range(indptr[i], indptr[i + 1]):
-                        if not drop or keep[e] & mask:
-                            value, j = values[e], indices[e]
-                            for q in range(width):
-                                acc[q] += value * source[j, q]
-                else:
-                    for e in range(indptr[i], indptr[i + 1]):
-                        if not drop or keep[e] & mask:
-                            j = indices[e]
-                            for q in range(width):
-                                acc[q] += source[j, q]
-                if step == _PLAIN:
-                    for q in range(width):
-                        target[i, q] = acc[q]
-                elif step == _STEP:
-                    for q in range(width):
-                        target[i, q] = a[i] * acc[q] + b[i] * own[i, q]
-                else:
-                    for q in range(width):
-                        own[i, q] += b[i] * acc[q]
-                        target[i, q] = a[i] * acc[q]
+                total = zeros(source, token)
+                for e in range(item(first, i), item(first, i + 1)):
+                    if not drop or item(keep, decided + e) & mask:
+                        row = load(source, from_ + np.int64(item(columns, e)) * width, token)
+                        total = add(total, times(item(entries, e) if weighted else 1.0, row))
+                at = (run * n + i) * width + column
+                if step == _STEP:
+                    held_row = load(own, at, token)
+                    total = add(times(item(a, scaled + i), total), times(item(b, shared + i), held_row))
+                elif step == _ADJOINT:
+                    store(own, at, add(load(own, at, token), times(item(b, shared + i), total)))
+                    total = times(item(a, scaled + i), total)
+                store(target, at, total)
 
     return run_product
+
+
+def _multiply(*arguments: Any) -> None:
+    """Make a product: as many columns at once as the registers hold."""
+    out = arguments[-1]
+    width, most = out.shape[2], _REGISTERS // out.itemsize
+    for column in range(0, width, most):
+        product(min(most, width - column))(*arguments, column)
 
 
 @final
@@ -97,8 +98,8 @@ class NumbaFeatures(FeatureProduct):
             values = values.astype(array.dtype, copy=False)
             if draw is not None:
                 values = values * array.dtype.type(scale)
-        none, run_product = np.empty((1, 0), array.dtype), product(operand.shape[2])
-        run_product(indptr, indices, values, words, bit, array, _PLAIN, none, none, array, out)
+        none = np.empty((1, 0), array.dtype)
+        _multiply(indptr, indices, values, words, bit, array, _PLAIN, none, none, array, out)
         return out
 
 
@@ -124,11 +125,11 @@ class NumbaSteps(StepPropagation):
             return start.copy()
         with quiet():
             matrix, a, arrived, columns, state = self._begin(0, start, draw)
-            spare, run_product = aligned(state.shape, state.dtype), product(start.shape[2])
+            spare = aligned(state.shape, state.dtype)
             for step in range(self._steps):
                 words, bit, _ = self._words.at(draw, 0, step, self._steps)
                 factor = np.ones_like(columns) if step == self._steps - 1 else columns
-                run_product(*matrix, words, bit, state, _STEP, arrived * factor, a * factor, start, spare)
+                _multiply(*matrix, words, bit, state, _STEP, arrived * factor, a * factor, start, spare)
                 state, spare = spare, state
         return state
 
@@ -140,11 +141,10 @@ class NumbaSteps(StepPropagation):
             matrix, a, arrived, columns, state = self._begin(1, gradient, draw)
             spare, total = aligned(state.shape, state.dtype), aligned(state.shape, state.dtype)
             np.multiply(gradient, a[:, :, None], out=total)
-            run_product = product(gradient.shape[2])
             for step in reversed(range(self._steps)):
                 words, bit, _ = self._words.at(draw, 1, step, self._steps)
                 scales = arrived * columns, arrived * a if step > 0 else arrived
-                run_product(*matrix, words, bit, state, _ADJOINT, *scales, total, spare)
+                _multiply(*matrix, words, bit, state, _ADJOINT, *scales, total, spare)
                 state, spare = spare, state
         return total
 

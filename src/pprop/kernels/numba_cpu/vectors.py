@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import typeof, types
 from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.extending import intrinsic, register_model
@@ -176,6 +176,17 @@ def put(typing, address, offset, number):
     return types.void(address, offset, number), codegen
 
 
+@intrinsic(prefer_literal=True)
+def token_of(typing, width):
+    """Return the token of so many lanes, given as a literal, inside of a loop that threads share: some cannot pass into it."""
+    token = typeof(lanes(width.literal_value))
+
+    def codegen(context, builder, sig, args):
+        return ir.Constant(context.get_value_type(token), ir.Undefined)
+
+    return token(width), codegen
+
+
 @intrinsic
 def count(typing, token):
     """Return the number of lanes of a token."""
@@ -243,6 +254,17 @@ def times(typing, left, right):
 def add(typing, left, right):
     """Return left + right."""
     return lane_by_lane((left, right), "fadd")
+
+
+@intrinsic
+def add_term(typing, factor, vector, total):
+    """Return total + factor * vector, the product and the sum rounded; a factor of zero adds zero, whatever the vector."""
+
+    def operation(builder, one, row, sums):
+        zero = ir.Constant(row.type, None)
+        return builder.fadd(sums, builder.select(builder.fcmp_unordered("!=", one, zero), builder.fmul(one, row), zero))
+
+    return lane_by_lane((factor, vector, total), operation)
 
 
 @intrinsic
