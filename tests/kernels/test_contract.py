@@ -318,7 +318,7 @@ def test_adjoints_satisfy_the_inner_product_identity(kernels, dtype, normal, mak
 
 def test_inputs_are_left_alone_and_results_share_no_memory_with_them(kernels, dtype, normal, make_graph):
     graph, _ = make_graph(23, directed=True, weighted=True)
-    transition = transition_matrix(graph)
+    transitions = [transition_matrix(graph, kind) for kind in ("sym", "row", "col")]
     H, _ = normal(2, 23, 3, dtype=dtype)
     rows = torch.tensor([[0, 1], [2, 2]])
     block, _ = normal(4, 23, dtype=dtype)
@@ -333,8 +333,8 @@ def test_inputs_are_left_alone_and_results_share_no_memory_with_them(kernels, dt
             kernels.linear_input_adjoint(H, W),
             kernels.linear_weight_adjoint(H, H),
             kernels.cross_entropy(H, torch.zeros(2, 23, dtype=torch.int64))[2],
-            *(kernels.steps(transition, ALPHA, steps).forward(H, draw) for steps in (0, 1, 2)),
-            *(kernels.steps(transition, ALPHA, steps).adjoint(H, draw) for steps in (0, 1, 2)),
+            *(kernels.steps(of, ALPHA, steps).forward(H, draw) for of in transitions for steps in (0, 1, 2)),
+            *(kernels.steps(of, ALPHA, steps).adjoint(H, draw) for of in transitions for steps in (0, 1, 2)),
         ]
         for result in results:
             result.fill_(77.0)

@@ -130,8 +130,10 @@ class _BoundResidual(BoundModel):
         values = drop(kernels, values, 1, draw)
         for layer in range(model.layers):
             level = self._normed(values, next(rest), next(rest))
-            added = linear(kernels, level, next(rest)) + applied(self._mean, linear(kernels, level, next(rest)))
-            values = values + relu_drop(kernels, added + next(rest), 2 + layer, draw)
+            added = linear(kernels, level, next(rest))
+            added += applied(self._mean, linear(kernels, level, next(rest)))
+            added += next(rest)
+            values = values + relu_drop(kernels, added, 2 + layer, draw)
         return linear(kernels, self._normed(values, next(rest), next(rest)), next(rest)) + next(rest)
 
     def counted(self, nodes: LabelledNodes, masks: DropoutMasks) -> Tensor | None:
@@ -164,4 +166,6 @@ class _BoundResidual(BoundModel):
         """Return the columns of (R, n, h) centred and scaled over the nodes, then with 1 + gain and an offset of their own."""
         centred = values - mean_of_nodes(self.kernels, values)
         spread = mean_of_nodes(self.kernels, centred * centred)
-        return centred * ((spread + EPSILON).rsqrt() * (1.0 + gain)) + offset
+        scaled = centred * ((spread + EPSILON).rsqrt() * (1.0 + gain))
+        scaled += offset
+        return scaled

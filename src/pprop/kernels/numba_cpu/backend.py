@@ -66,6 +66,7 @@ def _run(compiled: Callable[[int], Callable[..., None]], left: Values, right: Va
 
 
 def _masked(values: Values, layer: int, draw: Draw | None, *, relu: bool) -> Values:
+    assert values.flags.c_contiguous
     dense.activate(values, relu, *bits.mask_of(draw, stream(HIDDEN, layer), values))
     return values
 

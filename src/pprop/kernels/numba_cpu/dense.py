@@ -15,7 +15,19 @@ from numba import prange
 
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel, part, serial
 from pprop.kernels.numba_cpu.bits import keep_word
-from pprop.kernels.numba_cpu.vectors import add_term, address, item, load, store, token_of, zeros
+from pprop.kernels.numba_cpu.vectors import (
+    add_term,
+    address,
+    item,
+    keep_lanes,
+    load,
+    put,
+    relu_keep,
+    store,
+    times,
+    token_of,
+    zeros,
+)
 
 _ROWS = 4  # of sums that are made together
 # Bytes of each: four and the row that is weighted fill the registers, of which AVX-512 has 2 kB, AVX2 and NEON 512 bytes.
@@ -37,13 +49,21 @@ def activate(values, relu, seeds, stream, epoch, threshold, digits, scale):
     """values = scale * keep * values in place, (R, n, h), of max(values, 0) for `relu`; no dropout without digits."""
     runs, n, width = values.shape
     for row in prange(runs * n):
-        run, i = row // n, row % n
+        run, i, place, token = row // n, row % n, address(values), token_of(32)
         for first in range(0, width, 32):
             keep = keep_word(seeds[run], stream, i, epoch, first // 32, threshold, digits)
-            for q in range(first, min(width, first + 32)):
-                kept, value = (keep >> np.uint64(q - first)) & np.uint64(1), values[run, i, q]
-                # a NaN stays one, so that a run that diverges shows
-                values[run, i, q] = 0 if not kept or (relu and value <= 0) else value * scale
+            at = row * width + first
+            if first + 32 <= width:
+                whole = load(place, at, token)
+                if relu:
+                    store(place, at, relu_keep(whole, keep, keep, scale))
+                else:
+                    store(place, at, times(scale, keep_lanes(whole, keep)))
+            else:
+                for q in range(width - first):
+                    kept, value = (keep >> np.uint64(q)) & np.uint64(1), item(place, at + q)
+                    # a NaN stays one, so that a run that diverges shows
+                    put(place, at + q, 0 if not kept or (relu and value <= 0) else value * scale)
 
 
 @kernel

@@ -130,7 +130,7 @@ class NumbaSteps(StepPropagation):
                 words, bit, _ = self._words.at(draw, 0, step, self._steps)
                 factor = np.ones_like(columns) if step == self._steps - 1 else columns
                 _multiply(*matrix, words, bit, state, _STEP, arrived * factor, a * factor, start, spare)
-                state, spare = spare, state
+                state, spare = spare, aligned(state.shape, state.dtype) if state is start else state
         return state
 
     def adjoint(self, gradient: Values, draw: Draw | None) -> Values:
@@ -145,16 +145,18 @@ class NumbaSteps(StepPropagation):
                 words, bit, _ = self._words.at(draw, 1, step, self._steps)
                 scales = arrived * columns, arrived * a if step > 0 else arrived
                 _multiply(*matrix, words, bit, state, _ADJOINT, *scales, total, spare)
-                state, spare = spare, state
+                state, spare = spare, aligned(state.shape, state.dtype) if state is gradient else state
         return total
 
     def _begin(self, which: int, start: Values, draw: Draw | None) -> tuple[Any, Any, Any, Any, Values]:
         """Return A or its transpose, alpha (R, 1) or (1, 1), (1 - alpha) S_r over the keep probability (R, n) or (1, n),
-        S_c (n,), and the first scaled state.
+        S_c (n,), and the first scaled state: `start` itself where S_c is one.
         """
         side, dtype = self._sides[which], start.dtype
         weights = np.empty(0, dtype) if side.weights is None else side.weights.astype(dtype)
         a, columns = np.asarray(self.alpha, dtype).reshape(-1, 1), side.column_scale.astype(dtype)
         keep = dtype.type(law_of(draw).scale)
-        state = np.multiply(start, columns[:, None], out=aligned(start.shape, dtype))
+        state = start
+        if (columns != 1).any():
+            state = np.multiply(start, columns[:, None], out=aligned(start.shape, dtype))
         return (side.indptr, side.indices, weights), a, (1 - a) * keep * side.row_scale.astype(dtype), columns, state
