@@ -362,6 +362,13 @@ BLOCK_NODES = whole(
 LEARNING_RATE = number("learning_rate", 0.01, "(0, inf)", "Learning rate of Adam.", Range(2e-3, 0.05, log=True))
 PATIENCE = whole("patience", 100, 1, "Epochs without improvement before training ends.")
 MAX_EPOCHS = whole("max_epochs", 10000, 1, "Largest number of epochs.")
+NUMBER_LOSS = choice(
+    "loss",
+    "squared_error",
+    ("squared_error", "huber"),
+    "What is minimised: the squared error, or with ``'huber'`` the distance where an error is more than 1.35 standard deviations "
+    "of the labels, so that a few large ones count less.",
+)
 CRITERION = choice("criterion", "paper", CRITERIA, "What early stopping watches; see `pprop.Stopping`.")
 STOPPING = number(
     "stopping",

@@ -3,7 +3,9 @@
 from pprop.estimators.appnp import (
     APPNPClassifier,
     APPNPClassifierCV,
+    APPNPRegressor,
     MLPNodeClassifier,
+    MLPNodeRegressor,
     PPNPClassifier,
     SolvedPPNPClassifier,
 )
@@ -26,6 +28,7 @@ from pprop.estimators.loading import load
 from pprop.estimators.node import NodeClassifier
 from pprop.estimators.propagated import PropagatedClassifier
 from pprop.estimators.propagated_features import PropagatedFeatures
+from pprop.estimators.propagated_regressor import PropagatedRegressor
 from pprop.estimators.residual import ResidualClassifier
 from pprop.estimators.source import GraphSource
 
@@ -33,6 +36,7 @@ __all__ = [
     "APPNPClassifier",
     "APPNPClassifierCV",
     "APPNPEnsembleClassifier",
+    "APPNPRegressor",
     "AutoClassifier",
     "BootstrappedFPClassifier",
     "ColumnsClassifier",
@@ -44,11 +48,13 @@ __all__ = [
     "JKClassifier",
     "LabelPropagationClassifier",
     "MLPNodeClassifier",
+    "MLPNodeRegressor",
     "NGCNClassifier",
     "NodeClassifier",
     "PPNPClassifier",
     "PropagatedClassifier",
     "PropagatedFeatures",
+    "PropagatedRegressor",
     "ResidualClassifier",
     "SolvedPPNPClassifier",
     "TrainingRecord",

@@ -18,7 +18,8 @@ from pprop.estimators.node import (
     PREDICTOR,
     RANDOM_STATE,
     ModuleOrFactory,
-    TrainedClassifier,
+    NodeClassifier,
+    NodeRegressor,
     parameters,
     train_options,
     warn_unfinished,
@@ -35,7 +36,7 @@ from pprop.training.train import train_alphas
 
 @final
 @parameters
-class APPNPClassifier(TrainedClassifier):
+class APPNPClassifier(NodeClassifier):
     """The paper's APPNP as a scikit-learn classifier: a network on each node, then K power steps over the graph.
 
     Samples are nodes: wherever scikit-learn says X, give positions of nodes in `graph`, shape (m,) or (m, 1).
@@ -79,6 +80,7 @@ class APPNPClassifier(TrainedClassifier):
     ((1, 2), 20)
     """
 
+    _several_labels = True
     _kind = staticmethod(APPNP)
 
     graph: Graph = field(kw_only=False, metadata={"setting": GRAPH})
@@ -122,7 +124,65 @@ class APPNPClassifier(TrainedClassifier):
 
 @final
 @parameters
-class APPNPClassifierCV(TrainedClassifier):
+class APPNPRegressor(NodeRegressor):
+    """APPNP for numbers: a network predicts the number of each node, and K power steps over the graph average the predictions.
+
+    Samples are nodes, as in `APPNPClassifier`. Labels are standardised for the training, which is the same otherwise;
+    predictions are in their unit. Of k numbers per node each has an output of its own.
+
+    Attributes
+    ----------
+    outputs_
+        The standardised predictions of all nodes, shape (n, k).
+    n_iter_, history_, record_
+        Epochs made, the curves of the losses, and how the training went. What they call accuracy is 1 less the mean
+        squared error of the standardised numbers.
+    others
+        Those of `APPNPClassifier` that do not concern classes.
+
+    Notes
+    -----
+    Keep it with pickle or joblib: the folder that `save` writes holds classifiers alone.
+
+    Examples
+    --------
+    >>> import numpy as np, pprop, scipy.sparse as sp
+    >>> path = sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(40, 40))
+    >>> graph = pprop.Graph.from_scipy(path, features=np.arange(40.0)[:, None])
+    >>> model = APPNPRegressor(graph, hidden=8, dropout=0.0, max_epochs=100, random_state=0)
+    >>> model.fit(range(0, 40, 2), 100.0 + np.arange(0, 40, 2)).predict([9, 29]).round(-1)
+    array([110., 130.])
+    """
+
+    _kind = staticmethod(APPNP)
+
+    graph: Graph = field(kw_only=False, metadata={"setting": GRAPH})
+    alpha: float | None = settings.TELEPORT.field()
+    steps: int = settings.STEPS.field()
+    propagation_dropout: float | None = settings.SAME_DROPOUT.field()
+    normalization: str | None = settings.OWN_NORMALIZATION.field()
+    self_loops: bool = settings.SELF_LOOPS.field()
+    loss: str = settings.NUMBER_LOSS.field()
+    hidden: int | Sequence[int] = settings.HIDDEN.field()
+    dropout: float = settings.DROPOUT.field()
+    penalty: float = settings.PENALTY.field()
+    bias: bool | str = settings.BIAS.field()
+    first_layer: str = settings.FIRST_LAYER.field()
+    learning_rate: float = settings.LEARNING_RATE.field()
+    patience: int = settings.PATIENCE.field()
+    max_epochs: int = settings.MAX_EPOCHS.field()
+    criterion: str = settings.CRITERION.field()
+    scaling: str = settings.SCALING.field()
+    stopping: float | None = settings.OPTIONAL_STOPPING.field()
+    random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
+    backend: str = settings.BACKEND.field()
+    device: str = settings.DEVICE.field()
+    verbose: int = settings.VERBOSE.field()
+
+
+@final
+@parameters
+class APPNPClassifierCV(NodeClassifier):
     """`APPNPClassifier` with the teleport probability chosen by the stopping nodes.
 
     One run per alpha, or several, are trained together, with the same nodes and, run by run, the same initial weights
@@ -245,7 +305,7 @@ class APPNPClassifierCV(TrainedClassifier):
 
 @final
 @parameters
-class PPNPClassifier(TrainedClassifier):
+class PPNPClassifier(NodeClassifier):
     """The paper's PPNP as a scikit-learn classifier: a network on each node, then exact personalized PageRank.
 
     Samples are nodes, as in `APPNPClassifier`, which also lists the attributes; `alpha` is in (0, 1], and there are no
@@ -261,6 +321,7 @@ class PPNPClassifier(TrainedClassifier):
     array([1, 2])
     """
 
+    _several_labels = True
     _kind = staticmethod(PPNP)
 
     graph: Graph = field(kw_only=False, metadata={"setting": GRAPH})
@@ -301,7 +362,7 @@ def check_tol(tol: float, alpha: float, function: str) -> None:
 
 @final
 @parameters
-class SolvedPPNPClassifier(TrainedClassifier):
+class SolvedPPNPClassifier(NodeClassifier):
     """PPNP that solves for all nodes to a tolerance in every epoch, in place of rows of the PPR matrix.
 
     Samples are nodes, as in `APPNPClassifier`, which also lists the attributes; the model is `pprop.SolvedPPNP`. It is
@@ -357,7 +418,7 @@ class SolvedPPNPClassifier(TrainedClassifier):
 
 @final
 @parameters
-class MLPNodeClassifier(TrainedClassifier):
+class MLPNodeClassifier(NodeClassifier):
     """The network alone, which sees the features of each node and no edges.
 
     Samples are nodes, as in `APPNPClassifier`, which also lists the attributes.
@@ -371,6 +432,7 @@ class MLPNodeClassifier(TrainedClassifier):
     array([1])
     """
 
+    _several_labels = True
     _kind = staticmethod(MLP)
 
     graph: Graph = field(kw_only=False, metadata={"setting": GRAPH})
@@ -390,6 +452,43 @@ class MLPNodeClassifier(TrainedClassifier):
     scoring: str | None = settings.SCORING.field()
     positive: Any = settings.POSITIVE.field()
     threshold: str | float | None = settings.THRESHOLD.field()
+    scaling: str = settings.SCALING.field()
+    stopping: float | None = settings.OPTIONAL_STOPPING.field()
+    random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
+    backend: str = settings.BACKEND.field()
+    device: str = settings.DEVICE.field()
+    verbose: int = settings.VERBOSE.field()
+
+
+@final
+@parameters
+class MLPNodeRegressor(NodeRegressor):
+    """The network alone for numbers, which sees the features of each node and no edges.
+
+    Samples are nodes, as in `APPNPRegressor`, which also lists the attributes.
+
+    Examples
+    --------
+    >>> import numpy as np, pprop, scipy.sparse as sp
+    >>> graph = pprop.Graph.from_scipy(sp.csr_array((40, 40)), features=np.arange(40.0)[:, None])
+    >>> model = MLPNodeRegressor(graph, hidden=8, dropout=0.0, max_epochs=100, random_state=0)
+    >>> model.fit(range(0, 40, 2), 100.0 + np.arange(0, 40, 2)).predict([9, 29]).round(-1)
+    array([110., 130.])
+    """
+
+    _kind = staticmethod(MLP)
+
+    graph: Graph = field(kw_only=False, metadata={"setting": GRAPH})
+    loss: str = settings.NUMBER_LOSS.field()
+    hidden: int | Sequence[int] = settings.HIDDEN.field()
+    dropout: float = settings.DROPOUT.field()
+    penalty: float = settings.PENALTY.field()
+    bias: bool | str = settings.BIAS.field()
+    first_layer: str = settings.FIRST_LAYER.field()
+    learning_rate: float = settings.LEARNING_RATE.field()
+    patience: int = settings.PATIENCE.field()
+    max_epochs: int = settings.MAX_EPOCHS.field()
+    criterion: str = settings.CRITERION.field()
     scaling: str = settings.SCALING.field()
     stopping: float | None = settings.OPTIONAL_STOPPING.field()
     random_state: int | np.random.RandomState | None = RANDOM_STATE.field()

@@ -33,9 +33,9 @@ from pprop.estimators.gprgnn import GPRGNNClassifier
 from pprop.estimators.judgement import Judging
 from pprop.estimators.label_propagation import LabelPropagationClassifier
 from pprop.estimators.node import GRAPH, RANDOM_STATE, NodeClassifier, parameters
-from pprop.estimators.reading import Given, class_weights, known_labels, seed_of
+from pprop.estimators.reading import Given, class_weights, seed_of
 from pprop.estimators.residual import ResidualClassifier
-from pprop.estimators.targets import Classes, hold_out
+from pprop.estimators.targets import Classes, hold_out, known_labels
 from pprop.graph import Graph
 from pprop.scoring import Forecast, Scoring, default_scoring, ends, resample
 

@@ -13,7 +13,7 @@ from pprop import settings
 from pprop._process import compiling
 from pprop._validate import reject
 from pprop.estimators.fitted import AnyModel, Fitted, Learned, TrainingRecord
-from pprop.estimators.node import GRAPH, RANDOM_STATE, NodeClassifier, TrainedClassifier, parameters
+from pprop.estimators.node import GRAPH, RANDOM_STATE, NodeClassifier, parameters
 from pprop.estimators.reading import FitData, Given
 from pprop.graph import Graph
 from pprop.models import GAT, GCN, JK, NGCN
@@ -23,7 +23,7 @@ from pprop.training import History
 
 @final
 @parameters
-class GCNClassifier(TrainedClassifier):
+class GCNClassifier(NodeClassifier):
     """A graph convolutional network of two layers, with the settings of the paper's optimised GCN.
 
     Samples are nodes, as in `APPNPClassifier`, which also lists the attributes; the model is `pprop.GCN`.
@@ -69,7 +69,7 @@ class GCNClassifier(TrainedClassifier):
 
 @final
 @parameters
-class NGCNClassifier(TrainedClassifier):
+class NGCNClassifier(NodeClassifier):
     """Graph convolutional networks that see the graph at several distances, mixed by attention.
 
     Samples are nodes, as in `APPNPClassifier`, which also lists the attributes; the model is `pprop.NGCN`.
@@ -115,7 +115,7 @@ class NGCNClassifier(TrainedClassifier):
 
 @final
 @parameters
-class GATClassifier(TrainedClassifier):
+class GATClassifier(NodeClassifier):
     """Two layers of attention over the neighbours of a node and itself.
 
     Samples are nodes, as in `APPNPClassifier`, which also lists the attributes; the model is `pprop.GAT`.
@@ -159,7 +159,7 @@ class GATClassifier(TrainedClassifier):
 
 @final
 @parameters
-class JKClassifier(TrainedClassifier):
+class JKClassifier(NodeClassifier):
     """Layers of a graph convolutional network, all of which the last layer sees.
 
     Samples are nodes, as in `APPNPClassifier`, which also lists the attributes; the model is `pprop.JK`.

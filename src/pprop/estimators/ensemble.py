@@ -15,7 +15,7 @@ from pprop import settings
 from pprop._process import compiling
 from pprop._validate import reject
 from pprop.estimators.fitted import AnyModel, Choice, Learned, TrainingRecord, Weights, choice_of, named_weights
-from pprop.estimators.node import GRAPH, RANDOM_STATE, TrainedClassifier, parameters, train_options, warn_unfinished
+from pprop.estimators.node import GRAPH, RANDOM_STATE, NodeClassifier, parameters, train_options, warn_unfinished
 from pprop.estimators.reading import FitData
 from pprop.graph import Graph
 from pprop.models import APPNP
@@ -27,7 +27,7 @@ from pprop.training.votes import member_splits, scores, vote_errors
 
 @final
 @parameters
-class APPNPEnsembleClassifier(TrainedClassifier):
+class APPNPEnsembleClassifier(NodeClassifier):
     """Several runs of APPNP that vote, and then learn from the votes they are most certain of.
 
     The probabilities of a node are the mean over the members. After the first round, the most certain nodes of each

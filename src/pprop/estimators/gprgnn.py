@@ -9,14 +9,14 @@ from typing import Any, final
 import numpy as np
 
 from pprop import settings
-from pprop.estimators.node import GRAPH, RANDOM_STATE, TrainedClassifier, parameters
+from pprop.estimators.node import GRAPH, RANDOM_STATE, NodeClassifier, parameters
 from pprop.graph import Graph
 from pprop.models import GPRGNN
 
 
 @final
 @parameters
-class GPRGNNClassifier(TrainedClassifier):
+class GPRGNNClassifier(NodeClassifier):
     """APPNP whose weights of hops are learned: a negative weight subtracts what neighbours at that distance predict.
 
     Samples are nodes, as in `APPNPClassifier`, which also lists the attributes; the model is `pprop.GPRGNN`. Training begins with
@@ -38,6 +38,7 @@ class GPRGNNClassifier(TrainedClassifier):
     (1, 11)
     """
 
+    _several_labels = True
     _kind = GPRGNN
 
     graph: Graph = field(kw_only=False, metadata={"setting": GRAPH})

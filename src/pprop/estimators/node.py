@@ -7,7 +7,7 @@ import dataclasses
 import inspect
 import re
 import textwrap
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self, TypeVar, cast, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
@@ -46,8 +46,9 @@ from pprop.estimators.reading import (
     seed_of,
 )
 from pprop.estimators.saving import save_model
+from pprop.estimators.several_targets import Quantities, SeveralLabels
 from pprop.estimators.source import GraphSource
-from pprop.estimators.targets import LabelsLike, check_same_kind
+from pprop.estimators.targets import Classes, LabelsLike, Target, check_same_kind, has_columns
 from pprop.graph import Graph, Scaling
 from pprop.graph.attributes import MISSING_LABELS
 from pprop.graph.features.recipe import Recipe
@@ -242,6 +243,11 @@ class ClassPredictor(ClassifierMixin, NodeEstimator):
         if y is None:
             raise InputError("score requires y to be passed, but the target y is None. Pass one class label per node.")
         fitted = self.fitted_
+        if isinstance(fitted.target, SeveralLabels):
+            several = read_labelled(X, y, ("X", "y"), "score", fitted.graph, ids=ids, kind=SeveralLabels)
+            check_some(several, "score")
+            much = check_sample_weight(sample_weight, several, "score")
+            return fitted.target.score(several.labels, fitted.outputs[several.nodes], much)
         names, missing = fitted.classes.names, fitted.missing_labels
         given = read_labelled(X, y, ("X", "y"), "score", fitted.graph, ids=ids, missing=missing, classes=names)
         check_some(given, "score")
@@ -263,6 +269,8 @@ class ClassPredictor(ClassifierMixin, NodeEstimator):
             Nodes, as in `predict`.
         """
         nodes, fitted = self._positions(X, "decision_function", ids), self.fitted_
+        if isinstance(fitted.target, SeveralLabels):
+            return fitted.target.margins(fitted.comparable(nodes))
         return fitted.classes.margins(
             fitted.comparable(nodes) if fitted.classes.columns == 2 else fitted.outputs[nodes]
         )
@@ -280,13 +288,15 @@ class ClassPredictor(ClassifierMixin, NodeEstimator):
         X, ids
             Nodes, as in `predict`.
         """
-        nodes = self._positions(X, "predict_proba", ids)
-        return self.fitted_.classes.probabilities(self.fitted_.comparable(nodes))
+        nodes, target = self._positions(X, "predict_proba", ids), self.fitted_.target
+        target = target if isinstance(target, SeveralLabels) else self.fitted_.classes
+        return target.probabilities(self.fitted_.comparable(nodes))
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The labels seen in `fit`, sorted, shape (c,)."""
-        return self.fitted_.classes.names
+        """The labels seen in `fit`, sorted, shape (c,); of an indicator matrix its columns."""
+        target = self.fitted_.target
+        return target.names if isinstance(target, SeveralLabels) else self.fitted_.classes.names
 
     @property
     def logits_(self) -> NDArray[Any]:
@@ -294,69 +304,64 @@ class ClassPredictor(ClassifierMixin, NodeEstimator):
         return self.fitted_.outputs
 
 
-class NodeClassifier(ClassPredictor):
-    """A classifier that is fitted to the labels of some nodes of its graph, and has a model that can be saved."""
+class NodeLearner(NodeEstimator):
+    """An estimator that is fitted to the labels of some nodes of its graph, of any target, and has a model."""
 
     # What else than early stopping needs stopping nodes; None: nothing, and `stopping` may be None.
     _stopping_nodes_also: ClassVar[str | None] = None
     # Whether validation nodes end the training; else all labels are learned.
     stops_early: ClassVar[bool] = True
 
-    @abstractmethod
+    random_state: int | np.random.RandomState | None
+
     def _fit(self, given: Given, values: dict[str, Any]) -> Fitted:
         """Learn from nodes of the graph with these settings, which were validated; return what is left behind."""
+        return self._learned(given, values, self._learn)
 
-    def fit(
+    def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
+        """Train the model that `_model` returned: as a rule one run of `train`."""
+        assert isinstance(model, Model | Architecture)
+        options = train_options(values)
+        weights = None if data.weights is None else data.weights.nodes
+        trained = train(
+            model,
+            data.graph,
+            data.split,
+            seeds=data.seed,
+            labels=data.values,
+            weights=weights,
+            neighbours=values.get("neighbours"),
+            **vars(replace(options, loss=values.get("loss", data.target.loss))),
+        )
+        warn_unfinished(trained, values)
+        return Learned.of(model, trained)
+
+    def _fit_to(
         self,
-        X: ArrayLike | None = None,
-        y: LabelsLike | None = None,
-        *,
-        stopping: StoppingNodes = None,
-        sample_weight: ArrayLike | None = None,
-        ids: ArrayLike | None = None,
+        kind: type[Target],
+        X: object,
+        y: object,
+        stopping: StoppingNodes,
+        sample_weight: object,
+        ids: object,
         missing_labels: Sequence[str] = MISSING_LABELS,
     ) -> Self:
-        """Learn from the labels of some nodes of the graph.
-
-        Parameters
-        ----------
-        X
-            Nodes: integers, always positions, shape (m,) or (m, 1); n truth values, a mask; or text, always ids. None:
-            all nodes. A node listed k times counts k times in the loss.
-        y
-            Their classes, shape (m,): integers, text or truth values; with a mask also one per node of the graph, shape
-            (n,). Whole numbers stored as floats become integers. Unknown are None, NaN, what a masked array masks, and
-            what `missing_labels` lists; these nodes are left out, and ``n_unlabelled_`` counts them. Where -1 and one
-            other integer are the only labels, -1 is a class, and a warning says so. The index of a pandas series counts:
-            where it holds ids of the graph, labels are found by them, and without X it names the nodes. Where it is 0,
-            1, 2, ..., labels are in the order of the nodes. Where X has an index, too, it may be the same one. Any
-            other index is refused. The same holds for `sample_weight`, for `stopping` and for a mask.
-        stopping
-            What early stopping watches: ``(nodes, y)`` of further nodes, or a fraction in (0, 1) of the nodes in `X`,
-            which then do not train. None takes the fraction given to the constructor, or if that is None no node: early
-            stopping is off. Of a class with m nodes, ``round(fraction * m)`` are set aside, at least one and at most
-            m - 1; the only node of a class trains. Where every class has only one node, early stopping watches the
-            training nodes, and a warning says so. Label propagation, which has nothing to stop, takes no fraction, and
-            spreads the labels of further nodes, too.
-        sample_weight
-            How much each node counts, like `y`; None: all the same. Weight k is like listing a node k times, and
-            weight 0 like leaving it out. Nodes given as `stopping` count as one. Weights by class come on top.
-        ids
-            In place of X: ids, integers or text.
-        missing_labels
-            What stands for an unknown label, as text: ``"-1"`` is also the integer.
-
-        Returns
-        -------
-        self
-        """
+        """Learn from labels of a kind; the other arguments are those of `fit`."""
         name, graph = type(self).__name__, self._check_graph()
         values = self._checked()
         held = OPTIONAL_STOPPING.check(getattr(self, "stopping", None), name) if stopping is None else stopping
         if held is None and self._stopping_nodes_also is not None:
             reject("stopping", name, f"a float in (0, 1): {self._stopping_nodes_also}", None)
         given = Given.read(
-            graph, X, y, name, stopping=held, sample_weight=sample_weight, ids=ids, missing_labels=missing_labels
+            graph,
+            X,
+            y,
+            name,
+            stopping=held,
+            sample_weight=sample_weight,
+            ids=ids,
+            missing_labels=missing_labels,
+            kind=kind,
         )
         fitted = self._fit(given, values)
         self.fitted_ = replace(fitted, unlabelled=given.unlabelled, missing_labels=given.missing_labels)
@@ -367,7 +372,7 @@ class NodeClassifier(ClassPredictor):
 
     def _model(self, values: dict[str, Any]) -> AnyModel:
         """Return the model with these settings, which were validated."""
-        return self._kind(**{name: values[name] for name in inspect.signature(self._kind).parameters})
+        return self._kind(**{name: values[name] for name in inspect.signature(self._kind).parameters if name in values})
 
     def _learned(
         self,
@@ -389,6 +394,8 @@ class NodeClassifier(ClassPredictor):
             values["patience"] = None
         seed = seed_of(getattr(self, "random_state", None), type(self).__name__)
         data = FitData.of(given, scaled, seed, values.get("class_weight"))
+        if given.kind is not Classes:
+            _check_for_classes(type(self).__name__, values)
         judged_by = any(values.get(name) is not None for name in ("scoring", "positive", "threshold"))
         judged = Judging.of(data, values, type(self).__name__) if judged_by else None
         scoring = None if judged is None else judged.scoring
@@ -396,12 +403,12 @@ class NodeClassifier(ClassPredictor):
         if learned.alpha is not None:  # selected during fit
             values["alpha"] = learned.alpha
             model = self._model(values)
-        known_nodes = np.flatnonzero(data.values >= 0)
+        known_nodes = data.known
         fitted = Fitted(
             kind=type(self),
             settings=self._settings(),
             graph=graph,
-            target=replace(data.classes, scoring=scoring),
+            target=data.target if judged is None else replace(data.classes, scoring=scoring),
             model=model,
             alpha=values.get("alpha"),
             outputs=learned.outputs,
@@ -573,31 +580,155 @@ class NodeClassifier(ClassPredictor):
         return self.fitted_.graph_changed
 
 
-class TrainedClassifier(NodeClassifier):
-    """A classifier that is one run of `train`."""
+class NodeClassifier(ClassPredictor, NodeLearner):
+    """A classifier that is fitted to the labels of some nodes of its graph, and has a model that can be saved."""
 
-    random_state: int | np.random.RandomState | None
+    # Whether `fit` also takes an indicator matrix, several labels of a node.
+    _several_labels: ClassVar[bool] = False
 
-    def _fit(self, given: Given, values: dict[str, Any]) -> Fitted:
-        return self._learned(given, values, self._learn)
+    def __sklearn_tags__(self) -> Any:
+        tags = cast("Any", super().__sklearn_tags__())
+        tags.classifier_tags.multi_label = self._several_labels
+        return tags
 
-    def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
-        """Train a model that `_model` returned."""
-        assert isinstance(model, Model | Architecture)
-        options = train_options(values)
-        weights = None if data.weights is None else data.weights.nodes
-        trained = train(
-            model,
-            data.graph,
-            data.split,
-            seeds=data.seed,
-            labels=data.values,
-            weights=weights,
-            neighbours=values.get("neighbours"),
-            **vars(options),
-        )
-        warn_unfinished(trained, values)
-        return Learned.of(model, trained)
+    def _target_of(self, y: object) -> type[Target]:
+        return SeveralLabels if self._several_labels and has_columns(y) else Classes
+
+    def fit(
+        self,
+        X: ArrayLike | None = None,
+        y: LabelsLike | None = None,
+        *,
+        stopping: StoppingNodes = None,
+        sample_weight: ArrayLike | None = None,
+        ids: ArrayLike | None = None,
+        missing_labels: Sequence[str] = MISSING_LABELS,
+    ) -> Self:
+        """Learn from the labels of some nodes of the graph.
+
+        Parameters
+        ----------
+        X
+            Nodes: integers, always positions, shape (m,) or (m, 1); n truth values, a mask; or text, always ids. None:
+            all nodes. A node listed k times counts k times in the loss.
+        y
+            Their classes, shape (m,): integers, text or truth values; with a mask also one per node of the graph, shape
+            (n,). Of some classifiers, such as `APPNPClassifier`, also an indicator matrix (m, k) of 0 and 1, NaN where unknown:
+            any number of labels per node, each predicted by itself. Whole numbers stored as floats become integers. Unknown
+            are None, NaN, what a masked array masks, and what `missing_labels` lists; these nodes are left out, and
+            ``n_unlabelled_`` counts them. Where -1 and one
+            other integer are the only labels, -1 is a class, and a warning says so. The index of a pandas series counts:
+            where it holds ids of the graph, labels are found by them, and without X it names the nodes. Where it is 0,
+            1, 2, ..., labels are in the order of the nodes. Where X has an index, too, it may be the same one. Any
+            other index is refused. The same holds for `sample_weight`, for `stopping` and for a mask.
+        stopping
+            What early stopping watches: ``(nodes, y)`` of further nodes, or a fraction in (0, 1) of the nodes in `X`,
+            which then do not train. None takes the fraction given to the constructor, or if that is None no node: early
+            stopping is off. Of a class with m nodes, ``round(fraction * m)`` are set aside, at least one and at most
+            m - 1; the only node of a class trains. Where every class has only one node, early stopping watches the
+            training nodes, and a warning says so. Label propagation, which has nothing to stop, takes no fraction, and
+            spreads the labels of further nodes, too.
+        sample_weight
+            How much each node counts, like `y`; None: all the same. Weight k is like listing a node k times, and
+            weight 0 like leaving it out. Nodes given as `stopping` count as one. Weights by class come on top.
+        ids
+            In place of X: ids, integers or text.
+        missing_labels
+            What stands for an unknown label, as text: ``"-1"`` is also the integer.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_to(self._target_of(y), X, y, stopping, sample_weight, ids, missing_labels)
+
+
+class NumberPredictor(RegressorMixin, NodeEstimator):
+    """What is predicted of a node are numbers."""
+
+    def score(
+        self,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        ids: ArrayLike | None = None,
+    ) -> float:
+        """Return R2 on nodes, of several numbers the mean.
+
+        Parameters
+        ----------
+        X, ids
+            Nodes, as in `predict`.
+        y
+            Their numbers, as in `fit`; nodes with an unknown one are left out.
+        sample_weight
+            Weights of the nodes, as many as rows of y.
+        """
+        check_is_fitted(self)
+        check_same_graph(self)
+        if y is None:
+            raise InputError("score requires y to be passed, but the target y is None. Pass one number per node.")
+        given = read_labelled(X, y, ("X", "y"), "score", self.fitted_.graph, ids=ids, kind=Quantities)
+        check_some(given, "score")
+        weights = check_sample_weight(sample_weight, given, "score")
+        whole = ~np.isnan(given.labels.reshape(len(given.labels), -1)).any(axis=1)
+        if not whole.any():
+            reject("y", "score", "nodes all of whose numbers are known", "none")
+        much = None if weights is None else weights[whole]
+        return self.fitted_.target.score(given.labels[whole], self.fitted_.outputs[given.nodes[whole]], much)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = cast("Any", super().__sklearn_tags__())
+        tags.target_tags.multi_output = True
+        return tags
+
+    @property
+    def outputs_(self) -> NDArray[Any]:
+        """The standardised predictions of all nodes, shape (n, k)."""
+        return self.fitted_.outputs
+
+
+class NodeRegressor(NumberPredictor, NodeLearner):
+    """A regressor that is fitted to the numbers of some nodes of its graph: one or several of each."""
+
+    def fit(
+        self,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        stopping: StoppingNodes = None,
+        sample_weight: ArrayLike | None = None,
+        ids: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from the numbers of some nodes of the graph.
+
+        Parameters
+        ----------
+        X, ids
+            Nodes, as in `APPNPClassifier.fit`.
+        y
+            Their numbers, shape (m,), or (m, k) for k numbers per node; NaN, None or what a masked array masks is unknown.
+            Nodes without a known number are left out. The index of a pandas series or frame counts, as in
+            `APPNPClassifier.fit`. Training is on standardised numbers; predictions are in the unit of y.
+        stopping
+            What early stopping watches: ``(nodes, y)`` of further nodes, or a fraction in (0, 1) of the nodes in `X`, drawn at
+            random, which then do not train. None takes the fraction given to the constructor.
+        sample_weight
+            How much each node counts, like `y`; None: all the same.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_to(Quantities, X, y, stopping, sample_weight, ids)
+
+
+def _check_for_classes(name: str, values: dict[str, Any]) -> None:
+    """Refuse settings that have a meaning for classes alone."""
+    for setting in ("scoring", "positive", "threshold", "class_weight", "neighbours"):
+        if values.get(setting) is not None:
+            reject(setting, name, "None for a target other than one class per node", describe(values[setting]))
 
 
 def uses_bias(value: bool | str, graph: Graph) -> bool:
@@ -662,4 +793,6 @@ def recommended_normalization(graph: Graph) -> str:
     return UNBIASED if advice is None else advice
 
 
-name_methods("", NodeEstimator, ClassPredictor, NodeClassifier)  # a model has another class
+name_methods(
+    "", NodeEstimator, ClassPredictor, NodeLearner, NodeClassifier, NumberPredictor, NodeRegressor
+)  # a model has another class

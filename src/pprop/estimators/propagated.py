@@ -17,8 +17,8 @@ from pprop._errors import InputError
 from pprop._validate import describe, reject
 from pprop.estimators.fitted import Fitted, SpreadSettings
 from pprop.estimators.node import GRAPH, ClassPredictor, parameters, recommended_normalization, unchecked
-from pprop.estimators.reading import known_labels, labelled_nodes
-from pprop.estimators.targets import Classes, LabelsLike
+from pprop.estimators.reading import labelled_nodes
+from pprop.estimators.targets import Classes, LabelsLike, known_labels
 from pprop.graph import Graph
 from pprop.graph.attributes import MISSING_LABELS
 from pprop.graph.rows import NodeNames, in_node_order

@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 from pprop._errors import InputError
 from pprop._process import usable_memory
 from pprop._validate import check_bool, check_int, describe, reject
-from pprop.estimators.reading import known_labels, labelled_nodes, node_positions
-from pprop.estimators.targets import LabelsLike
+from pprop.estimators.reading import labelled_nodes, node_positions
+from pprop.estimators.targets import LabelsLike, known_labels
 from pprop.graph import Graph
 from pprop.graph.attributes import MISSING_LABELS
 from pprop.graph.files import atomic_writer

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from pprop._errors import InputError
 from pprop._validate import check_array, check_float, check_int, counted, describe, reject, warn
 from pprop.datasets import Split
-from pprop.estimators.targets import Classes, LabelsLike, Target, as_classes, class_labels, of_one_type
+from pprop.estimators.targets import Classes, LabelsLike, Target, as_classes, of_one_type
 from pprop.graph import Graph
 from pprop.graph.attributes import MISSING_LABELS, check_class_texts, check_codes, check_missing
 from pprop.graph.rows import (
@@ -130,20 +130,6 @@ def is_mask(X: object) -> bool:
     return kind == "b" or (kind == "O" and array.size > 0 and all(isinstance(x, bool | np.bool_) for x in array.flat))
 
 
-def known_labels(nodes: NDArray[np.int64], codes: NDArray[np.int64], n_nodes: int) -> NDArray[np.int64]:
-    """Return one class index per node of the graph, -1 where none is given, from those of some nodes.
-
-    >>> known_labels(np.array([3, 0, 3]), np.array([1, 0, 1]), 5)
-    array([ 0, -1, -1,  1, -1])
-    """
-    labels = np.full(n_nodes, -1, dtype=np.int64)
-    labels[nodes] = codes
-    torn = np.flatnonzero(labels[nodes] != codes)
-    if torn.size:
-        reject("y", "fit", "one class per node", f"two classes for node {nodes[torn[0]]}")
-    return labels
-
-
 def seed_of(random_state: object, function: str) -> int:
     """Return the seed of a run: an integer is its own seed, a RandomState or None (numpy's global one) draws one.
 
@@ -225,8 +211,11 @@ def read_labelled(
     ids: object = None,
     missing: tuple[str, ...] = MISSING_LABELS,
     classes: NDArray[Any] | None = None,
+    kind: type[Target] = Classes,
 ) -> Labelled:
     """Return the nodes whose label is known; see `node_positions` and `class_labels` for what may be given.
+
+    `kind` is what the labels are of.
 
     With a mask, or None for all nodes, y may have one label per node of the graph or one per node that is marked. Without
     X the index of a series y names the nodes; with it, rows of y are found by their index (`rows_beside`).
@@ -259,7 +248,7 @@ def read_labelled(
     labels = labels if order is None else labels.iloc[order]
     rows = nodes if whole else np.arange(len(nodes))
     size = graph.n_nodes if whole else len(nodes)
-    found = class_labels(
+    found = kind.read(
         labels, parameters[1], function, size, rows=rows if whole else None, missing=missing, classes=classes
     )
     known = found.known
@@ -276,8 +265,9 @@ def labelled_nodes(
     *,
     ids: object = None,
     missing_labels: object = MISSING_LABELS,
+    kind: type[Target] = Classes,
 ) -> Labelled:
-    """Return the nodes given to `fit` whose label is known, checked; at least one."""
+    """Return the nodes given to `fit` whose label is known, checked; at least one. `kind` is what the labels are of."""
     if y is None:  # in the words that scikit-learn's users know
         node_positions(X, "X", function, graph, ids=ids)
         remedy = "Pass one class label per node."
@@ -285,9 +275,10 @@ def labelled_nodes(
             remedy = "Pass one class label per node. Those of the graph are not read: y=graph.labels passes them."
         raise InputError(f"{estimator} requires y to be passed, but the target y is None. {remedy}")
     missing = check_missing(missing_labels, function)
-    found = read_labelled(X, y, ("X", "y"), function, graph, ids=ids, missing=missing)
+    found = read_labelled(X, y, ("X", "y"), function, graph, ids=ids, missing=missing, kind=kind)
     check_some(found, function)
-    _check_classes(found.labels, y, graph, function, missing)
+    if kind is Classes:
+        _check_classes(found.labels, y, graph, function, missing)
     return found
 
 
@@ -320,7 +311,12 @@ def check_some(given: Labelled, function: str) -> None:
 
 
 def read_stopping(
-    stopping: object, labels: NDArray[Any], graph: Graph, missing_labels: object = MISSING_LABELS, function: str = "fit"
+    stopping: object,
+    labels: NDArray[Any],
+    graph: Graph,
+    missing_labels: object = MISSING_LABELS,
+    function: str = "fit",
+    kind: type[Target] = Classes,
 ) -> object:
     """Return a pair of stopping nodes and labels as arrays, those of unknown label left out; else what was given.
 
@@ -337,13 +333,15 @@ def read_stopping(
     if pair is None:
         return stopping
     missing = check_missing(missing_labels, function)
-    names, classes = ("stopping", "stopping"), np.unique(labels)
-    found = read_labelled(pair[0], pair[1], names, function, graph, missing=missing, classes=classes)
+    names, classes = ("stopping", "stopping"), np.unique(labels) if kind is Classes else None
+    found = read_labelled(pair[0], pair[1], names, function, graph, missing=missing, classes=classes, kind=kind)
     if not len(found.nodes):
         got = "none" if not found.unlabelled else f"{counted(found.unlabelled, 'label')}, all unknown,"
         reject("stopping", function, "at least one node with its class, or a fraction", got)
     if found.labels.dtype.kind != labels.dtype.kind:
         reject("stopping", function, "labels of the same kind as y, integers or strings", found.labels)
+    if found.labels.shape[1:] != labels.shape[1:]:
+        reject("stopping", function, f"labels of as many columns as y, {labels.shape[1:]}", found.labels)
     return found.nodes, found.labels
 
 
@@ -360,6 +358,8 @@ class Given:
         A pair of arrays (nodes, labels), a fraction as given, or None.
     unlabelled, missing_labels
         How many nodes had an unknown label, and what stands for one.
+    kind
+        What the labels are of.
     """
 
     nodes: NDArray[np.int64]
@@ -368,6 +368,7 @@ class Given:
     stopping: object
     unlabelled: int
     missing_labels: tuple[str, ...]
+    kind: type[Target] = Classes
 
     @classmethod
     def read(
@@ -382,6 +383,7 @@ class Given:
         sample_weight: object = None,
         ids: object = None,
         missing_labels: Sequence[str] = MISSING_LABELS,
+        kind: type[Target] = Classes,
     ) -> Self:
         """Read the arguments of `fit`, whose docstring says what they may be.
 
@@ -391,14 +393,16 @@ class Given:
             As given.
         estimator, function
             Names for an error.
+        kind
+            What the labels are of.
         """
-        found = labelled_nodes(X, y, graph, estimator, function, ids=ids, missing_labels=missing_labels)
-        held = read_stopping(stopping, found.labels, graph, missing_labels, function)
+        found = labelled_nodes(X, y, graph, estimator, function, ids=ids, missing_labels=missing_labels, kind=kind)
+        held = read_stopping(stopping, found.labels, graph, missing_labels, function, kind)
         nodes, labels, weights = found.nodes, found.labels, check_sample_weight(sample_weight, found, function)
         if weights is not None:
             some = weights > 0
             nodes, labels, weights = nodes[some], labels[some], weights[some]
-        return cls(nodes, labels, weights, held, found.unlabelled, tuple(missing_labels))
+        return cls(nodes, labels, weights, held, found.unlabelled, tuple(missing_labels), kind)
 
     def validation(self) -> tuple[tuple[NDArray[np.int64], NDArray[Any]], float | None]:
         """Return further nodes for early stopping with their labels, as a rule none, and the fraction in their place, checked."""
@@ -434,7 +438,8 @@ class FitData:
     graph
         With features as the model reads them, and without labels and class names, so that nothing can read those.
     target, values
-        What is predicted, and its value at each node of the graph, shape (n,): of classes the index, -1 where unknown.
+        What is predicted, and its value at each node of the graph, shape (n, ...): of classes the index, -1 where unknown, of
+        others numbers (n, columns), NaN where unknown.
     split
         Training and validation nodes.
     seed
@@ -453,7 +458,7 @@ class FitData:
 
     graph: Graph
     target: Target
-    values: NDArray[np.int64]
+    values: NDArray[Any]
     split: Split
     seed: int = 0
     weights: NodeWeights | None = None
@@ -468,15 +473,20 @@ class FitData:
         """Divide what was given into training and validation nodes; those of a pair are the latter."""
         nodes, labels = given.nodes, given.labels
         (watched, watched_labels), fraction = given.validation()
-        target = Classes.of(np.concatenate([labels, watched_labels]))
+        target = given.kind.of(np.concatenate([labels, watched_labels]))
         codes = target.encode(labels)
         every = np.concatenate([codes, target.encode(watched_labels)])
-        values = known_labels(np.concatenate([nodes, watched]), every, graph.n_nodes)
+        values = target.at_nodes(np.concatenate([nodes, watched]), every, graph.n_nodes)
         train = nodes
         if fraction is not None:
             train, watched = target.hold_out(nodes, codes, fraction, seed)
         split = Split(train, watched, nodes[:0])
         return cls(graph, target, values, split, seed, node_weights(given, split, values, target, class_weight))
+
+    @property
+    def known(self) -> NDArray[np.int64]:
+        """The nodes whose value is known, in ascending order."""
+        return np.flatnonzero(self.target.known(self.values))
 
 
 def check_sample_weight(value: object, given: Labelled, function: str = "fit") -> Weights | None:
@@ -558,7 +568,7 @@ class NodeWeights(NamedTuple):
 
 
 def node_weights(
-    given: Given, split: Split, labels: NDArray[np.int64], target: Classes, class_weight: ClassWeight
+    given: Given, split: Split, labels: NDArray[Any], target: Target, class_weight: ClassWeight
 ) -> NodeWeights | None:
     """Return how much nodes and classes count; None: all the same.
 
@@ -590,6 +600,8 @@ def node_weights(
         times = np.bincount(nodes, minlength=len(labels))
         total = np.bincount(nodes, given.weights, minlength=len(labels))
         own[nodes] = (total / np.maximum(times, 1))[nodes]
+    if not isinstance(target, Classes):
+        return NodeWeights(own, np.ones(target.columns))
     weights, by_class = own.copy(), np.ones(target.columns)
     for some in (split.stopping, split.train):
         by_class = class_weights(class_weight, labels[some], own[some], target.names)

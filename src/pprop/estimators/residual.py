@@ -10,7 +10,7 @@ import numpy as np
 
 from pprop import settings
 from pprop.estimators.fitted import AnyModel, Learned
-from pprop.estimators.node import GRAPH, RANDOM_STATE, TrainedClassifier, parameters
+from pprop.estimators.node import GRAPH, RANDOM_STATE, NodeClassifier, parameters
 from pprop.estimators.reading import FitData
 from pprop.graph import Graph
 from pprop.models import ResidualGNN
@@ -18,7 +18,7 @@ from pprop.models import ResidualGNN
 
 @final
 @parameters
-class ResidualClassifier(TrainedClassifier):
+class ResidualClassifier(NodeClassifier):
     """A deep network for neighbours that differ; with `label_inputs` it also reads the labels of training nodes.
 
     Samples are nodes, as in `APPNPClassifier`, which also lists the attributes; the model is `pprop.ResidualGNN`. Each layer

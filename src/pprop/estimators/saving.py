@@ -17,6 +17,7 @@ from pprop.estimators.features import TrainedFeatures
 from pprop.estimators.fitted import MOST_MEMBERS, Blend, Fitted, member_name
 from pprop.estimators.manifest import MANIFEST, WEIGHTS, build_manifest, format_of, model_card
 from pprop.estimators.source import GraphSource
+from pprop.estimators.targets import as_classes
 from pprop.graph.files import path_of, replaced_file, replaced_folder
 
 CARD = "MODEL_CARD.md"
@@ -52,6 +53,7 @@ def save_model(
         reject("overwrite", FUNCTION, "True or False", describe(overwrite))
     if source is not None and not isinstance(source, GraphSource):
         reject("source", FUNCTION, "a GraphSource or None", describe(source))
+    as_classes(fitted.target, FUNCTION)  # the format has no other targets yet: use joblib or pickle
     accuracy, test_nodes = fitted.accuracy, fitted.test_nodes
     if tested is not None:
         accuracy = check_float(tested[0], "accuracy", FUNCTION, "[0, 1]")

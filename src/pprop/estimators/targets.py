@@ -16,6 +16,7 @@ from sklearn.utils.validation import column_or_1d
 
 from pprop._validate import check_array, check_texts, describe, reject, warn
 from pprop.graph.attributes import MISSING_LABELS
+from pprop.kernels.losses import CROSS_ENTROPY
 from pprop.scoring import Forecast, Scoring, Threshold
 
 # Labels as `fit` and `score` take them: a list may hold None.
@@ -32,13 +33,41 @@ class Target(ABC):
     predictions, in the words of the labels.
     """
 
-    # With what the values are compared in the training.
+    # With what the outputs are compared in the training, unless a setting says it (`pprop.train`).
     loss: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def read(
+        cls,
+        y: object,
+        parameter: str,
+        function: str,
+        length: int,
+        *,
+        rows: NDArray[np.int64] | None = None,
+        missing: tuple[str, ...] = MISSING_LABELS,
+        classes: NDArray[Any] | None = None,
+    ) -> Labels:
+        """Return labels as people write them, and which of them are known; `class_labels` has the parameters."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, labels: NDArray[Any]) -> Self:
+        """Return the target that these labels are of; refuse labels that nothing can be learned from."""
 
     @property
     @abstractmethod
     def columns(self) -> int:
         """Outputs per node."""
+
+    @abstractmethod
+    def at_nodes(self, nodes: NDArray[np.int64], values: NDArray[Any], n_nodes: int) -> NDArray[Any]:
+        """Return one value per node of the graph from those of some nodes; refuse two for one node."""
+
+    @abstractmethod
+    def known(self, values: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return which nodes have a value."""
 
     @abstractmethod
     def encode(self, labels: NDArray[Any]) -> NDArray[Any]:
@@ -90,7 +119,22 @@ class Classes(Target):
     scoring: Scoring | None = None
     threshold: Threshold | None = None
 
-    loss = "cross_entropy"
+    loss = CROSS_ENTROPY
+
+    @classmethod
+    def read(
+        cls,
+        y: object,
+        parameter: str,
+        function: str,
+        length: int,
+        *,
+        rows: NDArray[np.int64] | None = None,
+        missing: tuple[str, ...] = MISSING_LABELS,
+        classes: NDArray[Any] | None = None,
+    ) -> Labels:
+        """Return class labels; see `class_labels`."""
+        return class_labels(y, parameter, function, length, rows=rows, missing=missing, classes=classes)
 
     @classmethod
     def of(cls, labels: NDArray[Any]) -> Self:
@@ -108,6 +152,14 @@ class Classes(Target):
     def encode(self, labels: NDArray[Any]) -> NDArray[np.int64]:
         """Return class indices; labels are among the classes."""
         return np.searchsorted(self.names, labels)
+
+    def at_nodes(self, nodes: NDArray[np.int64], values: NDArray[np.int64], n_nodes: int) -> NDArray[np.int64]:
+        """Return class indices of all nodes, -1 where none is given."""
+        return known_labels(nodes, values, n_nodes)
+
+    def known(self, values: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which nodes have a class."""
+        return values >= 0
 
     def decode(self, values: NDArray[np.int64]) -> NDArray[Any]:
         """Return the classes of class indices."""
@@ -181,6 +233,20 @@ def as_classes(target: Target, function: str) -> Classes:
     return target
 
 
+def known_labels(nodes: NDArray[np.int64], codes: NDArray[np.int64], n_nodes: int) -> NDArray[np.int64]:
+    """Return one class index per node of the graph, -1 where none is given, from those of some nodes.
+
+    >>> known_labels(np.array([3, 0, 3]), np.array([1, 0, 1]), 5)
+    array([ 0, -1, -1,  1, -1])
+    """
+    labels = np.full(n_nodes, -1, dtype=np.int64)
+    labels[nodes] = codes
+    torn = np.flatnonzero(labels[nodes] != codes)
+    if torn.size:
+        reject("y", "fit", "one class per node", f"two classes for node {nodes[torn[0]]}")
+    return labels
+
+
 def hold_out(
     nodes: NDArray[np.int64], codes: NDArray[np.int64], fraction: float, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -217,6 +283,19 @@ def hold_out(
         return nodes, nodes
     held = np.isin(nodes, np.concatenate(chosen))
     return nodes[~held], nodes[held]
+
+
+def has_columns(y: object) -> bool:
+    """Whether labels are an indicator matrix, with at least two columns.
+
+    >>> has_columns([[0, 1], [1, 1]]), has_columns([[0], [1]]), has_columns(["a", "b"])
+    (True, False, False)
+    """
+    shape: Any = getattr(y, "shape", None)
+    if shape is None and isinstance(y, list | tuple):
+        first: Any = cast("Any", y)[0] if y else None
+        return isinstance(first, list | tuple | np.ndarray) and len(cast("Any", first)) > 1
+    return bool(shape is not None and len(shape) == 2 and shape[1] > 1)
 
 
 @final

@@ -34,6 +34,7 @@ from scipy import sparse
 from pprop.graph import Transition
 from pprop.graph.features.scaling import DenseRows
 from pprop.kernels.arrays import Array
+from pprop.kernels.losses import CROSS_ENTROPY
 from pprop.kernels.random_bits import Draw
 from pprop.kernels.solves import Solves, System
 
@@ -67,12 +68,14 @@ class LabelledNodes:
     """Nodes and labels of every run, both (R, m), int64; a shorter set is padded with node 0 and label -1, which counts for nothing.
 
     `weights` (R, m), float32, say how much each node counts in the loss and the accuracy, which are weighted means; None:
-    all count as one. A weight of zero counts for nothing.
+    all count as one. A weight of zero counts for nothing. `targets` (R, m, c), float32, are the numbers that an elementwise
+    loss compares the outputs with, NaN where unknown: then there are weights, and labels only tell padding from nodes.
     """
 
     nodes: Array
     labels: Array
     weights: Array | None = None
+    targets: Array | None = None
 
     def keep(self, slots: Array | slice) -> LabelledNodes:
         """Return the sets of some of the runs."""
@@ -88,8 +91,8 @@ class LabelledNodes:
 
     def each(self, change: Callable[[Array], Array]) -> LabelledNodes:
         """Return the sets with each of their arrays changed."""
-        weights = None if self.weights is None else change(self.weights)
-        return LabelledNodes(change(self.nodes), change(self.labels), weights)
+        more = (None if array is None else change(array) for array in (self.weights, self.targets))
+        return LabelledNodes(change(self.nodes), change(self.labels), *more)
 
     @property
     def sizes(self) -> Array:
@@ -120,6 +123,8 @@ class TrainerSpec:
         On the entries of X and the hidden units; on the entries of the propagation matrix. 0 for none.
     rate, penalty
         Adam's learning rate, and lambda of lambda / 2 * |W_1|^2.
+    loss
+        What the outputs are compared with.
     """
 
     features: FeatureMatrix
@@ -132,6 +137,7 @@ class TrainerSpec:
     matrix_dropout: float
     rate: float
     penalty: float
+    loss: str = CROSS_ENTROPY
 
 
 @final
@@ -453,6 +459,22 @@ class Kernels(ABC):
 
         The loss is the mean negative log likelihood. A probability of the label below the smallest normal number
         counts as that number.
+        """
+
+    @abstractmethod
+    def elementwise_loss(self, outputs: Array, targets: Array, weights: Array, kind: str) -> tuple[Array, Array, Array]:
+        """Return a mean loss (R,), how good the outputs are, (R,) in float64, and the gradient (R, m, c).
+
+        Outputs and targets have shape (R, m, c); a target of NaN is unknown and counts for nothing. The mean is over known
+        entries, weighted by their node's weight, (R, m), times c: the sum over the outputs of a node. With o an output and t
+        its target, the loss is
+
+            squared_error   (o - t)^2 / 2
+            huber           the same up to |o - t| = HUBER_TURN, and from there on the line that continues it
+            logistic        log(1 + exp(o)) - t o
+
+        How good: the weight of all nodes, times the share of targets that the sign of the output tells for the logistic
+        loss, and for others 1 less the mean of (o - t)^2.
         """
 
     @abstractmethod

@@ -259,6 +259,11 @@ class TensorKernels(Kernels):
     ) -> tuple[Tensor, Tensor, Tensor]:
         return _three(self._own.likelihood(probabilities.numpy(), labels.numpy(), _array(weights)))
 
+    def elementwise_loss(
+        self, outputs: Tensor, targets: Tensor, weights: Tensor, kind: str
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        return _three(self._own.elementwise_loss(outputs.numpy(), targets.numpy(), weights.numpy(), kind))
+
     def adam(
         self,
         weights: Tensor,

@@ -131,6 +131,11 @@ class Architecture(ABC):
         """Whether training labels are inputs: `BoundModel.show` then comes before anything is computed."""
         return False
 
+    @property
+    def probabilities(self) -> bool:
+        """Whether outputs are probabilities of classes, which no other loss than that of classes can compare."""
+        return False
+
     def branches(self) -> int:
         """Return how many heads or towers draw masks of their own."""
         return 1

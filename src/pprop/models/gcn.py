@@ -195,6 +195,10 @@ class NGCN(Architecture):
             Weight("attention", (1, towers)),
         )
 
+    @property
+    def probabilities(self) -> bool:
+        return True
+
     def bind(self, graph: Graph, kernels: Kernels) -> BoundModel:
         return _BoundNGCN(self, graph, kernels)
 

@@ -18,12 +18,14 @@ computes the same numbers and is tested against this one. A torch module has a t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import final
 
 import torch
 from torch import Tensor
 
 from pprop.kernels.contract import LabelledNodes, Trainer
+from pprop.kernels.losses import ELEMENTWISE
 from pprop.models.architecture import Architecture, DropoutMasks
 from pprop.models.inference import PropagatedModel, gather_nodes
 from pprop.models.model import FeatureNetwork, RunsNetwork, network_inputs
@@ -56,7 +58,7 @@ class NetworkObjective(Objective):
 
     def __init__(self, task: Task, bound: PropagatedModel) -> None:
         assert isinstance(bound.model.predictor, FeatureNetwork)
-        self._kernels, self._readout = task.kernels, bound.readout
+        self._kernels, self._readout, self._compare = task.kernels, bound.readout, task.compare
         self._features = task.kernels.features(network_inputs(task.graph, bound.model.predictor.first_layer))
         self._bias = bound.model.predictor.bias
         self._dropout, self._matrix_dropout = bound.model.predictor.dropout, bound.dropout
@@ -66,12 +68,11 @@ class NetworkObjective(Objective):
         network = self._network(weights)
         H = network.forward(on_network)
         Z = self._readout.forward(H, nodes.nodes, on_matrix)
-        loss, _, gradient = self._kernels.cross_entropy(Z, nodes.labels, nodes.weights)
+        loss, _, gradient = self._compare(Z, nodes)
         return loss, network.backward(self._readout.adjoint(gradient, nodes.nodes, on_matrix))
 
     def loss_and_right(self, weights: Weights, nodes: LabelledNodes) -> tuple[Tensor, Tensor]:
-        Z = self.logits(weights, nodes.nodes)
-        loss, right, _ = self._kernels.cross_entropy(Z, nodes.labels, nodes.weights)
+        loss, right, _ = self._compare(self.logits(weights, nodes.nodes), nodes)
         return loss, right
 
     def logits(self, weights: Weights, nodes: Tensor) -> Tensor:
@@ -90,6 +91,8 @@ class ArchitectureObjective(Objective):
 
     def __init__(self, task: Task, model: Architecture) -> None:
         self._bound = model.bind(task.graph, task.kernels)
+        # a model with probabilities, say, has a cross entropy of its own
+        self._compare = task.compare if task.loss in ELEMENTWISE else self._cross_entropy
         if model.sees_labels:
             self._bound.show(task.shown_labels(), task.n_classes)
 
@@ -97,14 +100,18 @@ class ArchitectureObjective(Objective):
         leaves = [w.detach().requires_grad_() for w in weights]
         with torch.enable_grad():
             at_nodes = gather_nodes(self._bound.outputs(leaves, masks), nodes.nodes)
-        loss, _, gradient = self._bound.loss(at_nodes.detach(), nodes.labels, self._bound.counted(nodes, masks))
+        counted = replace(nodes, weights=self._bound.counted(nodes, masks))
+        loss, _, gradient = self._compare(at_nodes.detach(), counted)
         return loss, [g.contiguous() for g in torch.autograd.grad(at_nodes, leaves, gradient)]
 
     def loss_and_right(self, weights: Weights, nodes: LabelledNodes) -> tuple[Tensor, Tensor]:
         with torch.no_grad():
             at_nodes = gather_nodes(self._bound.outputs(weights, DropoutMasks(None)), nodes.nodes)
-            loss, right, _ = self._bound.loss(at_nodes, nodes.labels, nodes.weights)
+            loss, right, _ = self._compare(at_nodes, nodes)
         return loss, right
+
+    def _cross_entropy(self, outputs: Tensor, nodes: LabelledNodes) -> tuple[Tensor, Tensor, Tensor]:
+        return self._bound.loss(outputs, nodes.labels, nodes.weights)
 
     def logits(self, weights: Weights, nodes: Tensor) -> Tensor:
         with torch.no_grad():

@@ -20,15 +20,21 @@ from pprop.graph.attributes import check_labels
 from pprop.graph.rows import NodeNames, in_node_order
 from pprop.kernels import Kernels
 from pprop.kernels.contract import LabelledNodes
+from pprop.kernels.losses import CROSS_ENTROPY, LOGISTIC
 from pprop.scoring import Scoring
 from pprop.settings import DEVICE
 from pprop.training.loop import Stopping
 
 
 def node_sets(
-    sets: list[NDArray[np.int64]], labels: NDArray[np.int64], weights: NDArray[np.float64] | None = None
+    sets: list[NDArray[np.int64]],
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64] | None = None,
+    targets: NDArray[np.float32] | None = None,
 ) -> LabelledNodes:
     """Stack one set of nodes per run, of any sizes, with their labels and, if all nodes (n,) have one, their weights.
+
+    With `targets` (n, c), the numbers of an elementwise loss, all nodes have a weight.
 
     Examples
     --------
@@ -43,13 +49,18 @@ def node_sets(
         stacked[run, : len(nodes)] = nodes
         known[run, : len(nodes)] = labels[nodes]
     sets_of_nodes = torch.from_numpy(stacked), torch.from_numpy(known)
+    if targets is not None:
+        weights = np.ones(len(labels)) if weights is None else weights
+        numbers = torch.from_numpy(targets[stacked])
+    else:
+        numbers = None
     if weights is None:
         return LabelledNodes(*sets_of_nodes)
     much = np.where(known >= 0, weights[stacked], 0.0)
     _, power = np.frexp(
         much.max(axis=1, keepdims=True)
     )  # a power of two changes no bit of a mean, and float32 holds it
-    return LabelledNodes(*sets_of_nodes, torch.from_numpy(np.ldexp(much, -power).astype(np.float32)))
+    return LabelledNodes(*sets_of_nodes, torch.from_numpy(np.ldexp(much, -power).astype(np.float32)), numbers)
 
 
 @final
@@ -77,6 +88,8 @@ class Task:
         One teleport probability per run, where runs differ in it; None: that of the model.
     scoring
         What early stopping watches in place of the accuracy; None: nothing else.
+    loss
+        What the outputs are compared with.
     """
 
     graph: Graph
@@ -90,6 +103,16 @@ class Task:
     device: torch.device
     alphas: tuple[float, ...] | None = None
     scoring: Scoring | None = None
+    loss: str = CROSS_ENTROPY
+
+    def compare(self, outputs: Tensor, nodes: LabelledNodes) -> tuple[Tensor, Tensor, Tensor]:
+        """Return loss (R,), how good the outputs (R, m, c) of some nodes are, (R,), and the gradient (R, m, c).
+
+        How good is the number, or weight, of right answers, or what `Kernels.elementwise_loss` says.
+        """
+        if nodes.targets is None:
+            return self.kernels.cross_entropy(outputs, nodes.labels, nodes.weights)
+        return self.kernels.elementwise_loss(outputs, nodes.targets, nodes.weights, self.loss)
 
     @property
     def seed_tensor(self) -> Tensor:
@@ -192,6 +215,41 @@ def check_split_labels(
                 reject("labels", "train", f"known (0 or more) for every {name} node", f"{given[bad]} for node {bad}")
             known[nodes] = given[nodes]
     return known, max(graph.n_classes, int(known.max()) + 1)
+
+
+def check_split_targets(
+    graph: Graph, labels: ArrayLike | None, splits: tuple[Split, ...], rule: Stopping, loss: str
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return which nodes have a target, 0, and which have none, -1, and the targets (n, c), of training and stopping nodes alone.
+
+    Unknown entries are NaN. Stopping nodes may be missing where `rule` does not stop early.
+    """
+    n = graph.n_nodes
+    expected = f"numbers of shape ({n},) or ({n}, c), NaN where unknown, for the loss {loss!r}"
+    array = check_array(in_node_order(labels, NodeNames.of(graph), "labels", "train"), "labels", "train", expected)
+    if array.ndim not in (1, 2) or len(array) != n or array.dtype.kind not in "fiub":
+        reject("labels", "train", expected, array)
+    given = array.reshape(n, -1).astype(np.float32)
+    found, known = np.full(given.shape, np.nan, np.float32), np.full(n, -1, dtype=np.int64)
+    for split in splits:
+        for name, nodes in (("train", split.train), ("stopping", split.stopping)):
+            if len(nodes) == 0 and name == "stopping" and rule.patience is None:
+                continue
+            if len(nodes) == 0:
+                remedy = "Stopping(patience=None) needs no stopping nodes." if name == "stopping" else ""
+                reject(f"splits.{name}", "train", "at least one node", "none", remedy=remedy)
+            mine = given[nodes]
+            if np.isinf(mine).any():
+                reject("labels", "train", expected, f"inf for node {nodes[np.isinf(mine).any(axis=1)][0]}")
+            if (nothing := np.isnan(mine).all(axis=1)).any():
+                reject("labels", "train", f"known for every {name} node", f"NaN for node {nodes[nothing][0]}")
+            if loss == LOGISTIC and not np.isin(mine[~np.isnan(mine)], (0, 1)).all():
+                wrong = nodes[~(np.isin(mine, (0, 1)) | np.isnan(mine)).all(axis=1)][0]
+                reject(
+                    "labels", "train", "0 or 1 for each label of a node, NaN where unknown", f"others for node {wrong}"
+                )
+            known[nodes], found[nodes] = 0, mine
+    return known, found
 
 
 def check_weights(weights: ArrayLike | None, graph: Graph, splits: tuple[Split, ...]) -> NDArray[np.float64] | None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,7 @@ from pprop._validate import check_bool, check_int, describe, reject
 from pprop.datasets import Split
 from pprop.graph import Graph
 from pprop.kernels import choose_backend
+from pprop.kernels.losses import CROSS_ENTROPY, ELEMENTWISE
 from pprop.kernels.random_bits import RUNS, derive_seed, signed
 from pprop.models import Architecture, FeatureNetwork, Model
 from pprop.models.inference import Inference
@@ -30,7 +31,15 @@ from pprop.training.minibatch.neighbourhoods import EPS
 from pprop.training.minibatch.training import BATCH, NeighbourhoodTraining, check_model
 from pprop.training.result import LARGEST_RATE, LoopResult, Trained, diverged, finite_logits, without_stopping
 from pprop.training.scored import rule_of
-from pprop.training.task import Task, check_device, check_runs, check_split_labels, check_weights, node_sets
+from pprop.training.task import (
+    Task,
+    check_device,
+    check_runs,
+    check_split_labels,
+    check_split_targets,
+    check_weights,
+    node_sets,
+)
 from pprop.training.trainers import ModelTraining, training_of
 
 OnEnd = Callable[[Trained, NDArray[np.int64]], None]
@@ -66,6 +75,7 @@ class TrainOptions:
     progress: bool | None = None
     verbose: bool = False
     scoring: Scoring | None = None
+    loss: str = CROSS_ENTROPY
 
 
 def train(
@@ -87,12 +97,13 @@ def train(
     verbose: bool = False,
     predict: bool = True,
     scoring: Scoring | None = None,
+    loss: str = CROSS_ENTROPY,
     on_end: OnEnd | None = None,
 ) -> Trained:
     """Train a model once for every split and seed.
 
-    The loss is the mean cross entropy of the training nodes plus penalty / 2 * |W|^2 of the first layer; Adam minimises
-    it in full batches. The paper's network trains all runs as one program; a torch module one run after another.
+    The loss is the mean cross entropy of the training nodes, or another `loss`, plus penalty / 2 * |W|^2 of the first layer;
+    Adam minimises it in full batches. The paper's network trains all runs as one program; a torch module one run after another.
     Each run depends on its seed and its nodes alone: on the ``numba`` backend it has the same bits for any batch
     and any number of threads.
 
@@ -116,7 +127,8 @@ def train(
         One seed, or one per run, of up to 64 bits. See `run_seed`. One split with R seeds makes R runs, and so do R
         splits with one seed; each run then still has its own split.
     labels
-        Class indices, shape (n,); default: the graph's. Only those of training and stopping nodes are read.
+        Class indices, shape (n,); default: the graph's. Only those of training and stopping nodes are read. With another
+        `loss` the numbers that outputs are compared with, shape (n,) or (n, c), NaN where unknown.
     weights
         How much each node counts, shape (n,), not negative; None: all the same. The loss is then the weighted mean over
         the training nodes, and early stopping watches the weighted means of loss and accuracy over the stopping
@@ -151,6 +163,10 @@ def train(
         What early stopping maximises on the stopping nodes (`pprop.scoring.Scoring`): its value takes the place of the
         accuracy in the criterion "plateau", and every stopping node counts once. The steps of the training are the same.
         An epoch takes longer, as it predicts these nodes once more. None: `stopping` as it is.
+    loss
+        What the outputs are compared with: ``"cross_entropy"``, classes; ``"squared_error"`` or ``"huber"``, numbers, best
+        standardised; ``"logistic"``, 1 for each label that a node has and 0 for others. The stopping accuracy is then the
+        share of labels that are right, and of numbers 1 less the mean squared error.
     on_end
         Called in this thread as runs end, with the results of just those and their positions among all, so that they
         can be stored before the others end. An exception that it raises ends the training.
@@ -190,13 +206,40 @@ def train(
     way = _way(
         model, neighbours, batch, eps, scoring=scoring, verbose=verbose, predict=check_bool(predict, "predict", "train")
     )
-    options = TrainOptions(stopping, learning_rate, backend, device, progress, verbose, scoring)
+    options = TrainOptions(stopping, learning_rate, backend, device, progress, verbose, scoring, loss)
+    if check_loss(loss) != CROSS_ENTROPY:
+        _check_elementwise(model, options, neighbours)
     result, sound, trained = _train_models(
         [model], (), graph, splits, seeds, labels, weights, options, on_end, way=way, predict=predict
     )
     if not sound.all():
         raise diverged(result, sound, trained[0] if trained else None)
     return trained[0]
+
+
+def check_loss(loss: object) -> str:
+    """Return the name of a loss; refuse others.
+
+    >>> check_loss("huber")
+    'huber'
+    """
+    if loss not in (CROSS_ENTROPY, *ELEMENTWISE):
+        names = ", ".join(map(repr, (CROSS_ENTROPY, *ELEMENTWISE)))
+        reject("loss", "train", f"one of {names}", describe(loss))
+    return cast("str", loss)
+
+
+def _check_elementwise(model: Model | Architecture, options: TrainOptions, neighbours: int | None) -> None:
+    """Refuse what is for classes alone."""
+    loss, classes = repr(options.loss), f"{CROSS_ENTROPY!r} with"
+    if neighbours is not None:
+        reject("loss", "train", f"{classes} neighbours", loss)
+    if options.scoring is not None:
+        reject("loss", "train", f"{classes} a scoring", loss)
+    if isinstance(model, Architecture) and (model.sees_labels or model.probabilities):
+        reject("loss", "train", f"{classes} {type(model).__name__}, which is made for classes", loss)
+    if isinstance(model, Model) and not isinstance(model.predictor, FeatureNetwork):
+        reject("loss", "train", f"{classes} a module in place of the built-in network", loss)
 
 
 def _way(
@@ -311,7 +354,12 @@ def _train_models(
         None if options.stopping.patience is None else options.scoring
     )  # without patience there is no early stopping
     rule = options.stopping if scoring is None else rule_of(options.stopping, scoring)
-    known, n_classes = check_split_labels(graph, labels, run_splits, rule)
+    targets: NDArray[np.float32] | None = None
+    if options.loss == CROSS_ENTROPY:
+        known, n_classes = check_split_labels(graph, labels, run_splits, rule)
+    else:
+        known, targets = check_split_targets(graph, labels, run_splits, rule, options.loss)
+        n_classes = targets.shape[1]
     if scoring is not None:
         for split in set(run_splits):
             scoring.check(known[split.stopping], "validation nodes")
@@ -328,13 +376,14 @@ def _train_models(
         kernels=chosen.kernels,
         seeds=tuple(signed(seed) for seed in run_seeds),
         n_classes=n_classes,
-        train=node_sets([split.train for split in run_splits], known, much).to(place),
-        stopping=node_sets(watched, known, much).to(place),
+        train=node_sets([split.train for split in run_splits], known, much, targets).to(place),
+        stopping=node_sets(watched, known, much, targets).to(place),
         rule=rule,
         rate=min(LEARNING_RATE.check(options.learning_rate, "train"), LARGEST_RATE),
         device=place,
         alphas=None if len(models) == 1 else tuple(alpha for alpha in alphas for _ in range(each)),
         scoring=scoring,
+        loss=options.loss,
     )
     logits = np.zeros((len(run_seeds), graph.n_nodes if predict else 0, n_classes), dtype=np.float32)
     sound = np.zeros(len(run_seeds), dtype=np.bool_)

@@ -163,6 +163,7 @@ def network_trainer(task: Task, bound: PropagatedModel, *, fused: bool) -> Train
             matrix_dropout=bound.dropout,
             rate=task.rate,
             penalty=bound.model.penalty,
+            loss=task.loss,
         )
         trainer = task.kernels.trainer(spec)
         if trainer is not None:

@@ -20,6 +20,7 @@ from pprop.kernels.contract import (
     TrainerSizes,
     TrainerSpec,
 )
+from pprop.kernels.losses import ELEMENTWISE
 from pprop.kernels.numba_cpu import bits, dense
 from pprop.kernels.numba_cpu._jit import usable_threads
 from pprop.kernels.numba_cpu.attention import NumbaAttention
@@ -141,6 +142,15 @@ class NumbaKernels(Kernels):
     ) -> tuple[Values, Values, Values]:
         least = np.finfo(probabilities.dtype).tiny
         return _loss(dense.likelihood, probabilities, labels, weights, least)
+
+    def elementwise_loss(
+        self, outputs: Values, targets: Values, weights: Values, kind: str
+    ) -> tuple[Values, Values, Values]:
+        loss, good = np.empty(len(outputs), outputs.dtype), np.empty(len(outputs))
+        gradient = aligned(outputs.shape, outputs.dtype)
+        given = (np.ascontiguousarray(array) for array in (outputs, targets, weights.astype(np.float64)))
+        dense.elementwise_loss(*given, ELEMENTWISE.index(kind), loss, good, gradient)
+        return loss, good, gradient
 
     def adam(
         self,

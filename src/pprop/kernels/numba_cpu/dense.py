@@ -13,6 +13,7 @@ import llvmlite.binding as llvm
 import numpy as np
 from numba import prange
 
+from pprop.kernels.losses import ELEMENTWISE, HUBER, HUBER_TURN, LOGISTIC
 from pprop.kernels.numba_cpu._jit import ROW_BLOCK, kernel, part, serial
 from pprop.kernels.numba_cpu.bits import keep_word
 from pprop.kernels.numba_cpu.vectors import (
@@ -42,6 +43,8 @@ def tile_of(width: int, itemsize: int) -> int:
     """
     tiles = max(1, -(-width * itemsize // _TILE))
     return max(1, -(-width // tiles))
+
+_HUBER, _LOGISTIC = ELEMENTWISE.index(HUBER), ELEMENTWISE.index(LOGISTIC)
 
 
 @kernel
@@ -287,6 +290,59 @@ def cross_entropy(logits, labels, weights, loss, right, gradient):
     """Mean cross entropy, weight of right answers and gradient per run; weights in float64."""
     for run in prange(len(logits)):
         loss[run], right[run], _ = loss_of_run(logits[run], labels[run], weights[run], logits.shape[2], gradient[run])
+
+
+@part
+def _apart(output, target, kind):
+    """Return the loss of one output, its slope, and how good it is; `kind` is a place in `ELEMENTWISE`."""
+    if kind == _LOGISTIC:
+        # log(1 + exp(o)), which neither overflows nor loses the small ones
+        power = math.exp(-abs(output))
+        share = 1 / (1 + power) if output >= 0 else power / (1 + power)
+        right = 1.0 if (output > 0) == (target > 0.5) else 0.0
+        return max(output, 0.0) + math.log1p(power) - target * output, share - target, right
+    off = output - target
+    if kind == _HUBER and abs(off) > HUBER_TURN:
+        slope = HUBER_TURN if off > 0 else -HUBER_TURN
+        return HUBER_TURN * (abs(off) - 0.5 * HUBER_TURN), slope, 1 - off * off
+    return 0.5 * off * off, off, 1 - off * off
+
+
+@serial
+def elementwise_of_run(outputs, targets, weights, kind, gradient):
+    """Return the mean loss of one run, its goodness times the weight of all nodes, and that weight; weights in float64.
+
+    Fills gradient (m, c), unless it is None; columns beyond those of the targets are padding, with a gradient of zero.
+    """
+    known, whole, total, good = 0.0, 0.0, 0.0, 0.0
+    for k in range(len(targets)):
+        whole += weights[k]
+        for q in range(targets.shape[1]):
+            if targets[k, q] == targets[k, q]:
+                known += weights[k]
+    scale = targets.shape[1] / known
+    for k in range(len(targets)):
+        weight = weights[k]
+        if gradient is not None:
+            gradient[k] = 0
+        if weight == 0:
+            continue
+        for q in range(targets.shape[1]):
+            target = np.float64(targets[k, q])
+            if target == target:
+                loss, slope, right = _apart(np.float64(outputs[k, q]), target, kind)
+                total += weight * loss
+                good += weight * right
+                if gradient is not None:
+                    gradient[k, q] = weight * slope * scale
+    return total * scale, good / known * whole, whole
+
+
+@kernel
+def elementwise_loss(outputs, targets, weights, kind, loss, good, gradient):
+    """Mean loss, goodness and gradient per run."""
+    for run in prange(len(outputs)):
+        loss[run], good[run], _ = elementwise_of_run(outputs[run], targets[run], weights[run], kind, gradient[run])
 
 
 @kernel

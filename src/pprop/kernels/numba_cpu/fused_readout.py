@@ -437,10 +437,13 @@ class SharedRows:
         self.law = Law.of(spec.matrix_dropout)
 
 
-class _Nodes(NamedTuple):
+class Nodes(NamedTuple):
+    """Training or stopping nodes of one run."""
+
     places: NDArray[np.int64]  # of the nodes, or of their rows in a PPR block
     labels: NDArray[np.int64]
     weights: NDArray[np.float64]
+    targets: NDArray[np.float32] | None  # (m, c), of an elementwise loss
 
 
 class Readout(ABC):
@@ -459,10 +462,11 @@ class Readout(ABC):
         self._seed, self._crew, self._lanes = seed, crew, lanes_c
         self._token, self._pair = lanes(lanes_c), lanes(2 * lanes_c)
 
-    def _nodes(self, labelled: LabelledNodes, run: int) -> _Nodes:
+    def _nodes(self, labelled: LabelledNodes, run: int) -> Nodes:
         places, labels = (np.ascontiguousarray(array[run]) for array in (labelled.nodes, labelled.labels))
-        given = labelled.weights
-        return _Nodes(places, labels, np.ones(len(labels)) if given is None else given[run].astype(np.float64))
+        given, targets = labelled.weights, labelled.targets
+        weights = np.ones(len(labels)) if given is None else given[run].astype(np.float64)
+        return Nodes(places, labels, weights, None if targets is None else np.ascontiguousarray(targets[run]))
 
     def renew(self, thread: int, epoch: int) -> None:  # noqa: B027  most have none
         """Draw the masks that an epoch is the first to need."""
@@ -538,7 +542,7 @@ class _Rows(Readout):
         super().__init__(shared, spec, run, seed, crew, lanes_c, blocks)
         self._words = [np.empty((max(4, len(self.train.places)), 4), np.uint32) for _ in range(crew.team.threads)]
 
-    def _nodes(self, labelled: LabelledNodes, run: int) -> _Nodes:
+    def _nodes(self, labelled: LabelledNodes, run: int) -> Nodes:
         nodes = super()._nodes(labelled, run)
         return nodes._replace(places=self._shared.row_of_node[nodes.places])
 

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pprop.kernels.contract import Trainer, TrainerBytes, TrainerSizes, TrainerSpec
+from pprop.kernels.losses import ELEMENTWISE
 from pprop.kernels.numba_cpu import fused_network
 from pprop.kernels.numba_cpu._jit import usable_threads
-from pprop.kernels.numba_cpu.dense import loss_of_run
+from pprop.kernels.numba_cpu.dense import elementwise_of_run, loss_of_run
 from pprop.kernels.numba_cpu.fused_network import (
     Biases,
     DenseFirst,
@@ -25,7 +26,7 @@ from pprop.kernels.numba_cpu.fused_network import (
     first_bytes,
     prepared,
 )
-from pprop.kernels.numba_cpu.fused_readout import Crew, Law, Masks, padded, readout_of
+from pprop.kernels.numba_cpu.fused_readout import Crew, Law, Masks, Nodes, padded, readout_of
 from pprop.kernels.numba_cpu.stored_rows import RowsInMemory
 from pprop.kernels.numba_cpu.team import Team
 from pprop.kernels.numba_cpu.vectors import lanes
@@ -51,7 +52,16 @@ class _Shared:
         self.features = prepared(spec.features)
         self.law = Law.of(spec.dropout)
         self.readout, self.propagation = readout_of(spec)
+        self._kind = ELEMENTWISE.index(spec.loss) if spec.loss in ELEMENTWISE else -1
         self.workers = usable_threads()  # asked here: numba's number belongs to the calling thread
+
+    def compare(
+        self, logits: NDArray[np.float32], nodes: Nodes, gradient: NDArray[np.float32] | None
+    ) -> tuple[float, float, float]:
+        """Return the loss at some nodes, the weight of what is right there, and the weight of all; fill the gradient."""
+        if nodes.targets is None:
+            return loss_of_run(logits, nodes.labels, nodes.weights, self.c, gradient)
+        return elementwise_of_run(logits, nodes.targets, nodes.weights, self._kind, gradient)
 
     @property
     def threads(self) -> int:
@@ -131,8 +141,7 @@ class _Run:
         readout.forward(thread, epoch)
         self._meet()
         if thread == 0:
-            watched = readout.stopping
-            loss, right, whole = loss_of_run(readout.stopping_logits, watched.labels, watched.weights, s.c, None)
+            loss, right, whole = s.compare(readout.stopping_logits, readout.stopping, None)
             self.values[1] = loss + 0.5 * self._penalty * self._squares
             self.values[2] = right / whole
 
@@ -140,8 +149,7 @@ class _Run:
         """Turn the logits of the training nodes into new weights."""
         s, epoch, readout = self._shared, self._epoch, self._readout
         if thread == 0:
-            labels, weights = readout.train.labels, readout.train.weights
-            loss, _, _ = loss_of_run(readout.train_logits, labels, weights, s.c, readout.gradient)
+            loss, _, _ = s.compare(readout.train_logits, readout.train, readout.gradient)
             self.values[0] = loss + 0.5 * self._penalty * self._squares
             readout.scatter()
         self._meet()

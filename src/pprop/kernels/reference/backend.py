@@ -6,6 +6,7 @@ that no Python loop runs over runs.
 
 from __future__ import annotations
 
+import math
 from typing import final
 
 import numpy as np
@@ -19,6 +20,7 @@ from pprop.kernels import Draw, EdgeAttention, FeatureProduct, Kernels, RowPropa
 from pprop.kernels.contract import SLOPE, FeatureMatrix, Sides
 from pprop.kernels.device_rows import DeviceRows
 from pprop.kernels.draws import uniform
+from pprop.kernels.losses import HUBER, HUBER_TURN, LOGISTIC
 from pprop.kernels.product_solves import ProductSolves
 from pprop.kernels.random_bits import DENSE_FEATURES, EDGES, FEATURES, HIDDEN, PPR, keep_bits, law_of, stream
 from pprop.kernels.solves import Solves, System
@@ -268,6 +270,27 @@ class TorchKernels(Kernels):
         slope = (-much[..., None] / (own * total[:, None, None])).where(counted[..., None], 0.0)
         gradient = torch.zeros_like(probabilities).scatter_(-1, target, slope)
         return loss, _right(probabilities, labels, weights), gradient
+
+    def elementwise_loss(
+        self, outputs: Tensor, targets: Tensor, weights: Tensor, kind: str
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        known = targets.isfinite() & (weights > 0)[..., None]
+        much = weights.to(outputs.dtype)[..., None].where(known, 0.0)
+        total, target = much.sum(dim=(1, 2)), targets.to(outputs.dtype).where(known, 0.0)
+        off = outputs - target
+        if kind == LOGISTIC:
+            each = torch.nn.functional.softplus(outputs) - target * outputs
+            slope, good = outputs.sigmoid() - target, ((outputs > 0) == (target > 0.5)).to(outputs.dtype)
+        else:
+            turn = HUBER_TURN if kind == HUBER else math.inf
+            near, far = off.abs() <= turn, min(turn, torch.finfo(outputs.dtype).max)
+            each = torch.where(near, 0.5 * off * off, far * (off.abs() - 0.5 * far))
+            slope, good = off.clamp(-far, far), 1 - off * off
+        scale = outputs.shape[2] / total
+        loss = (each.where(known, 0.0) * much).sum(dim=(1, 2)) * scale
+        share = (good.where(known, 0.0) * much).double().sum(dim=(1, 2)) / total.double()
+        gradient = slope.where(known, 0.0) * much * scale[:, None, None]
+        return loss, share * weights.double().sum(dim=1), gradient
 
     def adam(
         self,

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pprop.graph import Transition
 from pprop.kernels.contract import LARGE_ENTRIES, FeatureMatrix, FeatureProduct, TrainerBytes, TrainerSizes, TrainerSpec
+from pprop.kernels.losses import CROSS_ENTROPY
 from pprop.kernels.random_bits import HIDDEN, Draw, stream
 from pprop.kernels.reference.backend import ReferenceDenseFeatures, TorchKernels
 from pprop.kernels.solves import System
@@ -69,9 +70,9 @@ class TritonKernels(TorchKernels):
 
     capturable = True
 
-    def trainer(self, spec: TrainerSpec) -> TritonTrainer:
-        """Bind the fused training of R runs; its weights say on which device."""
-        return TritonTrainer(spec)
+    def trainer(self, spec: TrainerSpec) -> TritonTrainer | None:
+        """Bind the fused training of R runs; its weights say on which device. None: it has no such loss."""
+        return TritonTrainer(spec) if spec.loss == CROSS_ENTROPY else None
 
     def trainer_bytes(self, sizes: TrainerSizes) -> TrainerBytes:
         return trainer_bytes(sizes)
