@@ -53,7 +53,7 @@ def given(kind: str, normal, dtype: torch.dtype):
 def test_loss_and_goodness_are_means_over_what_is_known(kernels: Kernels, dtype, normal, assert_close, kind: str):
     tensors, arrays = given(kind, normal, dtype)
     loss, good, _ = kernels.elementwise_loss(*tensors, kind)
-    expected = np.array([written_out(*(array[run] for array in arrays), kind) for run in range(3)])
+    expected = np.array([written_out(o, t, w, kind) for o, t, w in zip(*arrays, strict=True)])
     assert_close(loss, expected[:, 0])
     assert good.dtype == torch.float64
     np.testing.assert_allclose(good.numpy(), expected[:, 1], rtol=1e-5 if dtype == torch.float32 else 1e-12)

@@ -174,8 +174,8 @@ class SeveralLabels(RowTarget):
                 reject(
                     "y", "fit", "labels that some nodes have and others have not", f"one that {whom}, column {which},"
                 )
-        names: NDArray[Any] = np.arange(labels.shape[1])
-        return cls(names)
+        columns: int = labels.shape[1]
+        return cls(np.arange(columns))
 
     @property
     def columns(self) -> int:

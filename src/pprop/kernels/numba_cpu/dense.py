@@ -44,6 +44,7 @@ def tile_of(width: int, itemsize: int) -> int:
     tiles = max(1, -(-width * itemsize // _TILE))
     return max(1, -(-width // tiles))
 
+
 _HUBER, _LOGISTIC = ELEMENTWISE.index(HUBER), ELEMENTWISE.index(LOGISTIC)
 
 
