@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 import pprop
 from pprop.cli.graphs import GraphInput, TableOptions
 from pprop.cli.splits import own_split
+from pprop.cli.train import CLASSIFIERS, ModelName
 
 pytestmark = pytest.mark.usefixtures("without_drawing")
 
@@ -306,12 +308,47 @@ def test_a_scoring_and_a_threshold_are_told_and_saved(pprop_here, tables, tmp_pa
     assert "judged by          average precision of 'chess': " in text
 
 
-def test_models_without_a_scoring_refuse_it(pprop_here, tables):
-    answer = pprop_here(*TRAIN.split(), "--model", "label-propagation", "--scoring", "f1")
-    assert answer.code == 2
-    assert (
-        "--scoring belongs to appnp, ppnp, solved-ppnp, mlp, appnp-cv, boosting, residual, gprgnn, auto; label-propagation has none."
-        in answer.err
-    )
+@pytest.mark.parametrize("model", ModelName)
+def test_every_model_has_a_scoring_a_positive_class_and_a_threshold(model: ModelName):
+    names = {field.name for field in fields(getattr(pprop, CLASSIFIERS[model]))}
+    assert {"scoring", "positive", "threshold"} <= names
+
+
+@pytest.mark.parametrize("model", ["label-propagation", "appnp-ensemble --members 2 --rounds 0"])
+def test_a_threshold_of_models_that_train_otherwise_is_told_and_saved(
+    pprop_here, without_drawing, tables, tmp_path: Path, model: str
+):
+    call = f"{TRAIN} --model {model} --positive chess --threshold f1 --json"
+    answer = pprop_here(*call.split())
+    assert answer.code == 0, answer.err
+    loaded = pprop.load(tmp_path / "model")
+    limit = loaded.fitted_.threshold
+    assert limit is not None
+    assert limit.nodes == answer.record["stopping_nodes"]
+    assert answer.record["threshold"]["probability"] == limit.probability
+    taken = [name == "chess" for name in classes_of(pprop_here("predict", "model").out)]
+    assert taken == (loaded.predict_proba()[:, loaded.classes_.tolist().index("chess")] >= limit.probability).tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (
+            "--threshold f1 --folds 2",
+            "--threshold needs validation nodes that no member learns from: leave out --folds",
+        ),
+        ("--scoring f1 --spread-errors 0.1", "--scoring needs validation nodes that no member learns from: leave out"),
+        (
+            "--scoring f1 --alphas 0.1,0.2",
+            "--scoring is not what the ensemble chooses one of several --alphas by: give",
+        ),
+    ],
+)
+def test_an_ensemble_is_not_judged_by_what_it_learns(pprop_here, tables, options: str, told: str):
+    answer = pprop_here(*f"{TRAIN} --model appnp-ensemble {options}".split())
+    assert (answer.code, told in answer.err) == (2, True), answer.err
+
+
+def test_a_scoring_of_another_name_is_refused(pprop_here, tables):
     answer = pprop_here(*TRAIN.split(), "--scoring", "auc")
     assert "--scoring must be one of 'accuracy', 'balanced_accuracy', " in answer.err

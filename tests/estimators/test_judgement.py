@@ -248,6 +248,117 @@ def test_boosting_decides_by_a_threshold_of_nodes_that_it_did_not_learn(
     assert loaded.score(watched, truth) == model.score(watched, truth)
 
 
+def in_turn(nodes: NDArray[np.int64], kinds: NDArray[np.str_]) -> tuple[Any, ...]:
+    """Every second labelled node trains, the others validate: both have rare nodes."""
+    return nodes[::2], kinds[::2], nodes[1::2], kinds[1::2]
+
+
+@pytest.mark.parametrize("threshold", ["f1", "recall=0.9", "cost=5:1", 0.3])
+def test_label_propagation_does_not_spread_the_labels_that_choose_its_threshold(
+    graph: Graph, nodes: Any, kinds: Any, tmp_path: Path, threshold: Any
+):
+    train, known, watched, truth = in_turn(nodes, kinds)
+    model = pprop.LabelPropagationClassifier(graph, scoring="average_precision", threshold=threshold)
+    model.fit(train, known, stopping=(watched, truth))
+    plain = pprop.LabelPropagationClassifier(graph).fit(train, known)
+    assert np.array_equal(model.logits_, plain.logits_)
+    assert np.array_equal(model.known_nodes_, np.sort(nodes))
+    assert np.array_equal(model.amounts_ > 0, np.isin(model.known_nodes_, train))
+    shares, limit = model.predict_proba()[:, 0], model.threshold_
+    assert limit is not None
+    assert np.array_equal(model.predict() == "rare", shares >= limit.probability)
+    taken = model.predict(watched) == "rare"
+    assert (limit.nodes, limit.taken, limit.hits) == (len(watched), taken.sum(), (taken & (truth == "rare")).sum())
+    value = metrics.average_precision_score(truth == "rare", shares[watched])
+    assert model.score(watched, truth) == pytest.approx(value)
+    record = model.record_
+    assert (record.train_nodes, record.stopping_nodes) == (len(train), len(watched))
+    assert record.stopping_score == pytest.approx(value)
+    assert record.stopping_accuracy == plain.score(watched, truth)
+    assert model.stopping_nodes_.tolist() == watched.tolist()
+    model.save(tmp_path / "model")
+    loaded = pprop.load(tmp_path / "model", graph=graph)
+    assert loaded.threshold_ == limit
+    assert np.array_equal(loaded.predict(), model.predict())
+    assert loaded.score(watched, truth) == model.score(watched, truth)
+
+
+def test_label_propagation_without_a_threshold_spreads_all_labels_whatever_judges_it(
+    graph: Graph, nodes: Any, kinds: Any
+):
+    train, known, watched, truth = in_turn(nodes, kinds)
+    plain, scored = (
+        pprop.LabelPropagationClassifier(graph, scoring=scoring).fit(train, known, stopping=(watched, truth))
+        for scoring in (None, "average_precision")
+    )
+    every = pprop.LabelPropagationClassifier(graph).fit(nodes, kinds)
+    assert np.array_equal(plain.logits_, every.logits_)
+    assert np.array_equal(scored.logits_, every.logits_)
+    assert scored.record_.stopping_score is None
+    rest = np.setdiff1d(np.arange(90), nodes)
+    value = metrics.average_precision_score(rest // 30 == 2, scored.predict_proba(rest)[:, 0])
+    assert scored.score(rest, np.where(rest // 30 == 2, "rare", "usual")) == pytest.approx(value)
+
+
+def test_label_propagation_without_validation_nodes_chooses_no_threshold(graph: Graph, nodes: Any, kinds: Any):
+    with pytest.raises(InputError, match=NO_VALIDATION):
+        pprop.LabelPropagationClassifier(graph, threshold="f1").fit(nodes, kinds)
+
+
+@pytest.mark.parametrize("normalization", ["row", "sym"])
+def test_an_ensemble_decides_by_a_threshold_of_its_vote(
+    graph: Graph, nodes: Any, kinds: Any, tmp_path: Path, normalization: str
+):
+    train, known, watched, truth = in_turn(nodes, kinds)
+    how: dict[str, Any] = {"members": 3, "rounds": 1, "normalization": normalization, **QUICK}
+    plain = pprop.APPNPEnsembleClassifier(graph, **how).fit(train, known, stopping=(watched, truth))
+    decided = pprop.APPNPEnsembleClassifier(graph, threshold="f1", **how).fit(train, known, stopping=(watched, truth))
+    assert np.array_equal(decided.logits_, plain.logits_)
+    model = pprop.APPNPEnsembleClassifier(graph, scoring="average_precision", threshold="recall=0.9", **how)
+    model.fit(train, known, stopping=(watched, truth))
+    shares, limit = model.predict_proba()[:, 0], model.threshold_
+    assert limit is not None
+    assert np.array_equal(model.predict() == "rare", shares >= limit.probability)
+    taken = model.predict(watched) == "rare"
+    assert (limit.nodes, limit.taken, limit.hits) == (len(watched), taken.sum(), (taken & (truth == "rare")).sum())
+    value = metrics.average_precision_score(truth == "rare", shares[watched])
+    assert model.score(watched, truth) == pytest.approx(value)
+    assert model.record_.stopping_score == pytest.approx(value, abs=1e-6)
+    assert model.history_.stopping_score.shape == (2,)
+    model.save(tmp_path / "model")
+    loaded = pprop.load(tmp_path / "model", graph=graph)
+    assert loaded.threshold_ == limit
+    assert np.array_equal(loaded.predict(), model.predict())
+
+
+def test_an_ensemble_of_one_is_appnp_with_the_same_scoring_and_threshold(graph: Graph, nodes: Any, kinds: Any):
+    train, known, watched, truth = in_turn(nodes, kinds)
+    judged: dict[str, Any] = {"scoring": "average_precision", "threshold": "f1", **QUICK}
+    one = pprop.APPNPEnsembleClassifier(graph, members=1, rounds=0, **judged)
+    one.fit(train, known, stopping=(watched, truth))
+    appnp = pprop.APPNPClassifier(graph, **judged).fit(train, known, stopping=(watched, truth))
+    assert np.array_equal(one.logits_, appnp.logits_)
+    assert one.threshold_ == appnp.threshold_
+    assert one.record_.stopping_score == pytest.approx(appnp.record_.stopping_score, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"threshold": "f1", "folds": 2}, "threshold"),
+        ({"threshold": 0.3, "spread_errors": 0.1}, "threshold"),
+        ({"scoring": "f1", "folds": 2}, "scoring"),
+        ({"scoring": "f1", "alpha": (0.1, 0.3)}, "scoring"),
+    ],
+)
+def test_an_ensemble_is_not_judged_by_nodes_that_its_members_learn(
+    graph: Graph, nodes: Any, kinds: Any, settings: dict[str, Any], name: str
+):
+    train, known, watched, truth = in_turn(nodes, kinds)
+    with pytest.raises(InputError, match=f"The '{name}' parameter of APPNPEnsembleClassifier must be None with "):
+        pprop.APPNPEnsembleClassifier(graph, **QUICK, **settings).fit(train, known, stopping=(watched, truth))
+
+
 def test_boosting_without_validation_nodes_chooses_no_threshold(graph: Graph, nodes: Any, kinds: Any):
     with pytest.raises(InputError, match=NO_VALIDATION):
         pprop.ColumnsClassifier(graph, threshold="f1").fit(nodes, kinds)

@@ -255,15 +255,11 @@ class TrainingOptions(Options):
     backend: BackendOption = settings.BACKEND.default
     device: DeviceOption = settings.DEVICE.default
 
-    def check(self, model: ModelName | None) -> None:
-        """Refuse weights, a machine and options that the model does not have, before any table is read."""
+    def check(self) -> None:
+        """Refuse weights and a machine before any table is read."""
         with Checks() as checks:
             checks.run(_check_class_weights, self.class_weight)
             checks.run(check_machine, self.backend, self.device)
-            for name in ("scoring", "positive", "threshold") if model is not None else ():
-                if getattr(self, name) is not None and not _takes(model, name):
-                    owners = [str(one) for one in ModelName if _takes(one, name)]
-                    checks.add(UsageError(f"--{name} belongs to {', '.join(owners)}; {model} has none."))
 
     def arguments(self, classes: Sequence[object], *, own: bool) -> dict[str, Any]:
         """Return the arguments of a classifier of these classes, for a graph of the user's own or a dataset."""
@@ -276,11 +272,18 @@ class TrainingOptions(Options):
         }
 
 
-def _takes(model: ModelName | None, name: str) -> bool:
-    """Whether the classifier of a model has a setting."""
-    from pprop import estimators
-
-    return model is not None and name in settings.settings_of(getattr(estimators, CLASSIFIERS[model]))
+def _check_ensemble(model: ModelOptions, training: TrainingOptions) -> None:
+    """Refuse what judges an ensemble by nodes that its members learn from, and two ways to choose an alpha."""
+    with Checks() as checks:
+        for name in ("scoring", "threshold"):
+            if getattr(training, name) is not None and (model.folds or model.spread_errors):
+                why = "needs validation nodes that no member learns from: leave out --folds and --spread-errors"
+                checks.add(UsageError(f"--{name} {why}, or --{name}."))
+        if training.scoring is not None and "," in (model.alphas or ""):
+            why = (
+                "is not what the ensemble chooses one of several --alphas by: give one --alpha, or leave out --scoring"
+            )
+            checks.add(UsageError(f"--scoring {why}."))
 
 
 def _check_class_weights(text: str | None) -> None:
@@ -384,9 +387,11 @@ def train(
     checks = session.checks
     if "model" not in session.unread:
         checks.run(model.check, origin, split, scale=scale)
-    checks.run(training.check, None if "model" in session.unread else model.model)
+    checks.run(training.check)
     if "model" not in session.unread and model.model in _ONE_WIDTH and "," in (training.hidden or ""):
         checks.add(WrongValueError(f"--hidden takes one width with --model {model.model}. Got {training.hidden!r}."))
+    if model.model is ModelName.APPNP_ENSEMBLE:
+        checks.run(_check_ensemble, model, training)
     checks.run(split.check, origin)
     if out is not None:
         checks.run(check_folder, out, names=FILES, force=force)

@@ -16,12 +16,12 @@ from pprop import settings
 from pprop._process import compiling
 from pprop._validate import describe, reject
 from pprop.estimators.fitted import AnyModel, Columns, Fitted, Learned, TrainingRecord
+from pprop.estimators.judgement import measured
 from pprop.estimators.node import GRAPH, RANDOM_STATE, NodeClassifier, parameters, unchecked
 from pprop.estimators.propagated import outputs
 from pprop.estimators.propagated_features import PropagatedFeatures
 from pprop.estimators.reading import FitData, Given
 from pprop.graph import Graph
-from pprop.scoring import Forecast
 from pprop.training import History
 
 _NAME = "ColumnsClassifier"
@@ -136,20 +136,11 @@ class ColumnsClassifier(NodeClassifier):
         made = outputs(estimator, rows, graph.n_nodes, len(present), "probabilities", _BATCH, _NAME)
         logarithms = np.full((graph.n_nodes, target.columns), np.log(_LEAST))
         logarithms[:, present] = np.log(np.maximum(made, _LEAST))
-        watched, loss, accuracy, score = data.split.stopping, float("nan"), float("nan"), None
-        if len(watched):
-            codes = data.values[watched]
-            weights = None if data.weights is None else data.weights.nodes[watched]
-            loss = -float(np.average(logarithms[watched, codes], weights=weights))
-            accuracy = target.score(target.decode(codes), logarithms[watched], weights)
-            if values["scoring"] is not None:
-                outcome = Forecast(codes, target.probabilities(logarithms[watched]))
-                score = values["scoring"].judge(outcome, weights).value
+        watched = data.split.stopping
+        weights = None if data.weights is None else data.weights.nodes[watched]
         record = TrainingRecord(
             epochs=0,
             best_epoch=0,
-            stopping_loss=loss,
-            stopping_accuracy=accuracy,
             seconds=time.perf_counter() - begin,
             compile_seconds=compiling.seconds - compiled,
             backend=type(estimator).__module__.partition(".")[0],
@@ -157,7 +148,7 @@ class ColumnsClassifier(NodeClassifier):
             seed=data.seed,
             train_nodes=len(train),
             stopping_nodes=len(watched),
-            stopping_score=score,
+            **measured(target, data.values[watched], logarithms[watched], weights, values["scoring"]),
         )
         self.estimator_, self.features_ = estimator, columns
         none = np.empty(0)

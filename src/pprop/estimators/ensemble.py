@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from pprop import settings
 from pprop._process import compiling
@@ -18,8 +19,10 @@ from pprop.estimators.fitted import AnyModel, Choice, Learned, TrainingRecord, W
 from pprop.estimators.node import GRAPH, RANDOM_STATE, NodeClassifier, parameters, train_options, warn_unfinished
 from pprop.estimators.reading import FitData
 from pprop.graph import Graph
-from pprop.models import APPNP
+from pprop.models import APPNP, Model
 from pprop.models.ensemble import Ensemble, KnownErrors, mean_log_probabilities
+from pprop.models.propagated_ones import propagated_ones
+from pprop.scoring import Scoring
 from pprop.training import History
 from pprop.training.self_training import SelfTraining, choose_alpha, self_train
 from pprop.training.votes import member_splits, scores, vote_errors
@@ -47,6 +50,9 @@ class APPNPEnsembleClassifier(NodeClassifier):
     probabilities.
 
     Both use the labels of stopping nodes for more than the paper's models do: say so next to the accuracy.
+
+    With a `scoring`, early stopping of the members maximises it. With a `threshold`, the vote at the stopping nodes chooses it.
+    Neither goes with `folds` or `spread_errors`: no member may learn from the nodes that judge.
 
     Given several values of `alpha`, each trains an ensemble of the first round, all together. The one whose vote has
     the best stopping accuracy is kept, among equals the one with the lowest stopping loss, then the first. The seed is
@@ -115,6 +121,9 @@ class APPNPEnsembleClassifier(NodeClassifier):
     max_epochs: int = settings.MAX_EPOCHS.field()
     criterion: str = settings.CRITERION.field()
     class_weight: str | Mapping[Any, float] | None = settings.CLASS_WEIGHT.field()
+    scoring: str | None = settings.SCORING.field()
+    positive: Any = settings.POSITIVE.field()
+    threshold: str | float | None = settings.THRESHOLD.field()
     scaling: str = settings.SCALING.field()
     stopping: float | None = settings.OPTIONAL_STOPPING.field()
     random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
@@ -125,6 +134,13 @@ class APPNPEnsembleClassifier(NodeClassifier):
     def _checked(self) -> dict[str, Any]:
         values = super()._checked()
         alphas: tuple[float, ...] = tuple(np.atleast_1d(values["alpha"]).tolist())
+        name, several = type(self).__name__, len(alphas) > 1
+        for judged_by in ("scoring", "threshold"):
+            if values[judged_by] is not None and (values["folds"] or values["spread_errors"]):
+                expected = "None with folds or spread_errors, which learn from the validation nodes that it needs"
+                reject(judged_by, name, expected, repr(values[judged_by]))
+        if values["scoring"] is not None and several:
+            reject("scoring", name, "None with several values of alpha, chosen by accuracy", repr(values["scoring"]))
         return values | {"alphas": alphas, "alpha": alphas[0]}  # any of several: it is chosen in the training
 
     def _model(self, values: dict[str, Any]) -> Ensemble:
@@ -158,6 +174,7 @@ class APPNPEnsembleClassifier(NodeClassifier):
         logits = mean_log_probabilities(every)
         own = member_splits(split, labels, members, folds) * len(rounds)
         _, stopping_loss, stopping_accuracy = scores(every, own, split.train, labels, weights)
+        score = _score_of(values["scoring"], choice.member, graph, split.stopping, labels)
         extras: Weights = {}
         if model.strength > 0:
             errors = vote_errors(every, own, labels)
@@ -173,11 +190,13 @@ class APPNPEnsembleClassifier(NodeClassifier):
             compile_seconds=compiling.seconds - compiled,
             train_nodes=len(split.train),
             stopping_nodes=len(split.stopping),
+            stopping_score=score(logits),
         )
         curves = np.array([(one.train_loss, one.stopping_loss, one.stopping_accuracy) for one in rounds])
         by_member = (np.asarray(array[k]) for one in rounds for k in range(members) for array in one.trained.weights)
         weights = named_weights(model, by_member)
-        history = History(*(curve.copy() for curve in curves.T))
+        by_round = np.array([np.nan if (value := score(one.logits)) is None else value for one in rounds])
+        history = History(*(curve.copy() for curve in curves.T), stopping_score=by_round)
         chosen = Choice(np.array(alphas), choice.accuracies, None, choice.index)
         return Learned(weights, logits, record, history, alphas[choice.index], chosen, extras)
 
@@ -200,3 +219,18 @@ class APPNPEnsembleClassifier(NodeClassifier):
     def errors_(self) -> KnownErrors | None:
         """What is spread."""
         return self.fitted_.errors
+
+
+def _score_of(
+    scoring: Scoring | None, member: Model, graph: Graph, nodes: NDArray[np.int64], labels: NDArray[np.int64]
+) -> Callable[[NDArray[np.float32]], float | None]:
+    """Return what gives the value of a scoring at some nodes for the logits of all, as the fitted ensemble predicts them."""
+    if scoring is None:
+        return lambda logits: None
+    ones = None if member.propagation is None else propagated_ones(graph, member.propagation)
+
+    def value(logits: NDArray[np.float32]) -> float:
+        found = logits[nodes] if ones is None else logits[nodes] / ones[nodes, None].astype(logits.dtype)
+        return scoring(labels[nodes], special.softmax(found, axis=1))
+
+    return value

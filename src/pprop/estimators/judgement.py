@@ -12,8 +12,48 @@ from numpy.typing import NDArray
 from pprop._errors import InputError, Remedy
 from pprop.estimators.fitted import Fitted
 from pprop.estimators.reading import FitData
-from pprop.scoring import Scoring, Threshold, ThresholdRule, positive_class
+from pprop.estimators.targets import Classes
+from pprop.scoring import Forecast, Scoring, Threshold, ThresholdRule, positive_class
 from pprop.scoring.scores import classes_text
+
+
+def measured(
+    target: Classes,
+    codes: NDArray[np.int64],
+    logarithms: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    scoring: Scoring | None,
+) -> dict[str, Any]:
+    """Return loss, accuracy and score of nodes that nothing was learned from, as a `TrainingRecord` names them.
+
+    Parameters
+    ----------
+    target
+        The classes.
+    codes, logarithms
+        Of the nodes: their class indices, shape (m,), and the logarithms of their probabilities, shape (m, c).
+    weights
+        How much each counts in loss and accuracy, shape (m,); None: all the same.
+    scoring
+        None: there is no score.
+
+    Examples
+    --------
+    >>> codes, half = np.array([0, 1]), np.log([[0.9, 0.1], [0.5, 0.5]])
+    >>> found = measured(Classes(np.array(["a", "b"])), codes, half, None, None)
+    >>> round(found["stopping_loss"], 3), found["stopping_accuracy"]
+    (0.399, 0.5)
+    """
+    if not len(codes):
+        return {"stopping_loss": float("nan"), "stopping_accuracy": float("nan"), "stopping_score": None}
+    score = None
+    if scoring is not None:
+        score = scoring.judge(Forecast(codes, target.probabilities(logarithms)), weights).value
+    return {
+        "stopping_loss": -float(np.average(logarithms[np.arange(len(codes)), codes], weights=weights)),
+        "stopping_accuracy": target.score(target.decode(codes), logarithms, weights),
+        "stopping_score": score,
+    }
 
 
 @final

@@ -15,6 +15,7 @@ from pprop._process import compiling
 from pprop._validate import describe, reject
 from pprop.datasets import Split
 from pprop.estimators.fitted import Fitted, TrainingRecord
+from pprop.estimators.judgement import Judging, measured
 from pprop.estimators.node import GRAPH, NodeClassifier, parameters
 from pprop.estimators.reading import FitData, Given, class_weights
 from pprop.graph import Graph
@@ -34,6 +35,10 @@ class LabelPropagationClassifier(NodeClassifier):
     arrives either: a node that one distant label reaches is as certain as a node among many labels. A node that no label
     reaches, such as one without edges, gets the shares of the classes among the labels; ``n_unreached_`` counts these nodes.
 
+    Labels of validation nodes, `stopping` of `fit`, are spread, too. With a `threshold` they choose it and are not spread, so
+    that no label decides about its own node: the model then has fewer labels. `AutoClassifier` chooses a threshold before its
+    last fit, which spreads all labels.
+
     Samples are nodes, as in `APPNPClassifier`. (scikit-learn's LabelSpreading calls 1 - alpha alpha, and adds no self-loops.)
 
     Attributes
@@ -43,7 +48,7 @@ class LabelPropagationClassifier(NodeClassifier):
     logits_
         Logarithms of the probabilities of all nodes, shape (n, c).
     known_nodes_, known_labels_, amounts_
-        The nodes with a label, in ascending order, their labels, and how much each counts.
+        The nodes with a label, in ascending order, their labels, and how much each counts: 0 where it is not spread.
     n_unlabelled_
         Nodes given to `fit` that were left out, since their label is unknown.
     n_unreached_
@@ -51,7 +56,7 @@ class LabelPropagationClassifier(NodeClassifier):
     alpha_, normalization_
         The teleport probability and the normalisation that were used.
     record_
-        How long it took.
+        How long it took; with a threshold also loss and accuracy on the validation nodes.
 
     Notes
     -----
@@ -83,16 +88,22 @@ class LabelPropagationClassifier(NodeClassifier):
     backend: str = settings.BACKEND.field()
     normalization: str | None = settings.OWN_NORMALIZATION.field()
     self_loops: bool = settings.SELF_LOOPS.field()
+    scoring: str | None = settings.MEASURED_SCORING.field()
+    positive: Any = settings.POSITIVE.field()
+    threshold: str | float | None = settings.THRESHOLD.field()
 
     def _fit(self, given: Given, values: dict[str, Any]) -> Fitted:
         begin, compiled = time.perf_counter(), compiling.seconds
         graph, pair = self.graph, given.stopping
         if not isinstance(pair, tuple | None):
-            expected = "None, or a pair (nodes, y) of more labels to spread: there is nothing to stop"
+            expected = "None, or a pair (nodes, y) of more labels to spread, or to choose a threshold by: there is nothing to stop"
             reject("stopping", type(self).__name__, expected, describe(pair))
         data = FitData.of(given, graph)
         split, known, classes = data.split, data.values, data.classes.names
-        nodes = np.concatenate([split.train, split.stopping])
+        judged = Judging.of(data, values, type(self).__name__)
+        # labels that choose a threshold are not spread: of its own node a label would be the best predictor
+        apart = split.stopping if judged.rule is not None else split.stopping[:0]
+        nodes = split.train if len(apart) else np.concatenate([split.train, split.stopping])
         much = np.ones(len(nodes))
         much[: len(given.nodes)] = 1.0 if given.weights is None else given.weights
         much *= class_weights(values["class_weight"], known[nodes], much, classes)[known[nodes]]
@@ -102,31 +113,31 @@ class LabelPropagationClassifier(NodeClassifier):
             kind=type(self),
             settings=self._settings(),
             graph=graph,
-            target=data.target,
+            target=replace(data.classes, scoring=judged.scoring),
             model=self._model(values),
             alpha=values["alpha"],
             outputs=np.empty(0),
             known_nodes=known_nodes,
             known_labels=classes[known[known_nodes]],
             extras={"amounts": amounts[known_nodes]},
-            split=Split(nodes, nodes[:0], nodes[:0]),
+            split=Split(nodes, apart, nodes[:0]),
         )
         sources, solution = fitted.label_sources()
         outputs, none = log_shares(sources, solution), np.empty(0)
         record = TrainingRecord(
             epochs=0,
             best_epoch=0,
-            stopping_loss=float("nan"),
-            stopping_accuracy=float("nan"),
             seconds=time.perf_counter() - begin,
             compile_seconds=compiling.seconds - compiled,
             backend=solution.statistics.backend,
             device="cpu",
             seed=0,
             train_nodes=len(nodes),
-            stopping_nodes=0,
+            stopping_nodes=len(apart),
+            **measured(data.classes, known[apart], outputs[apart], None, judged.scoring),
         )
-        return replace(fitted, outputs=outputs, record=record, history=History(none, none.copy(), none.copy()))
+        history = History(none, none.copy(), none.copy())
+        return judged.decided(replace(fitted, outputs=outputs, record=record, history=history))
 
     @property
     def n_unreached_(self) -> int:

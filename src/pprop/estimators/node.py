@@ -627,7 +627,7 @@ class NodeClassifier(ClassPredictor, NodeLearner):
             stopping is off. Of a class with m nodes, ``round(fraction * m)`` are set aside, at least one and at most
             m - 1; the only node of a class trains. Where every class has only one node, early stopping watches the
             training nodes, and a warning says so. Label propagation, which has nothing to stop, takes no fraction, and
-            spreads the labels of further nodes, too.
+            spreads the labels of further nodes, too, unless they choose its threshold.
         sample_weight
             How much each node counts, like `y`; None: all the same. Weight k is like listing a node k times, and
             weight 0 like leaving it out. Nodes given as `stopping` count as one. Weights by class come on top.
