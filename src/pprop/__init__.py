@@ -53,6 +53,7 @@ __all__ = [
     "CertifiedSolution",
     "Chebyshev",
     "ColumnsClassifier",
+    "ColumnsRegressor",
     "ConjugateGradient",
     "Contraction",
     "DatasetError",

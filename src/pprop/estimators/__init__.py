@@ -18,6 +18,7 @@ from pprop.estimators.baselines import (
     NGCNClassifier,
 )
 from pprop.estimators.columns import ColumnsClassifier
+from pprop.estimators.columns_regressor import ColumnsRegressor
 from pprop.estimators.ensemble import APPNPEnsembleClassifier
 from pprop.estimators.explanation import Explanation, explain
 from pprop.estimators.fitted import TrainingRecord
@@ -40,6 +41,7 @@ __all__ = [
     "AutoClassifier",
     "BootstrappedFPClassifier",
     "ColumnsClassifier",
+    "ColumnsRegressor",
     "Explanation",
     "GATClassifier",
     "GCNClassifier",

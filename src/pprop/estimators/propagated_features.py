@@ -19,9 +19,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from pprop._errors import InputError
 from pprop._process import usable_memory
-from pprop._validate import check_bool, check_int, describe, reject
+from pprop._validate import check_bool, check_choice, check_int, describe, reject
 from pprop.estimators.reading import labelled_nodes, node_positions
-from pprop.estimators.targets import LabelsLike, known_labels
+from pprop.estimators.several_targets import Quantities, SeveralLabels
+from pprop.estimators.targets import Classes, LabelsLike, Target, has_columns, known_labels
 from pprop.graph import Graph
 from pprop.graph.attributes import MISSING_LABELS
 from pprop.graph.files import atomic_writer
@@ -30,6 +31,8 @@ from pprop.propagation.columns import averages, known_nearby, structure_columns,
 from pprop.settings import ALPHA, COLUMN_FOLDS, COMPONENTS, HOPS
 
 _NAME = "PropagatedFeatures"
+# What labels may be.
+_TASKS: dict[str, type[Target]] = {"classes": Classes, "numbers": Quantities, "labels": SeveralLabels}
 _OFTEN = 0.1  # share of the nodes that have a number in a column that is kept beside components
 _PPR_STEPS = 40
 _SHARE, _ARRAYS = 0.5, 12  # of the memory for columns that are computed together, and float32 arrays of their size
@@ -63,6 +66,11 @@ class PropagatedFeatures(TransformerMixin, BaseEstimator):
     labels
         Whether shares of known labels are among them: one and two steps away and by personalized PageRank. Of a node that
         `fit` was given the label of they are out of fold: neither its own label nor those of its fold take part.
+    task
+        What labels are: ``"classes"``; ``"numbers"``, one or several per node, whose means over known nodes nearby are columns;
+        or ``"labels"``, an indicator matrix of any number of labels per node, of each of which the share is a column.
+        ``"auto"``: an indicator matrix is labels, anything else classes. Of numbers and labels, nodes with an unknown one are
+        left out.
     folds
         Into how many parts the labelled nodes are divided for that.
     relations
@@ -117,6 +125,7 @@ class PropagatedFeatures(TransformerMixin, BaseEstimator):
         own: bool = True,
         structure: bool = True,
         labels: bool = True,
+        task: str = "auto",
         folds: int = COLUMN_FOLDS.default,
         relations: Mapping[str, Graph] | None = None,
         components: int = COMPONENTS.default,
@@ -131,6 +140,7 @@ class PropagatedFeatures(TransformerMixin, BaseEstimator):
         self.own = own
         self.structure = structure
         self.labels = labels
+        self.task = task
         self.folds = folds
         self.relations = relations
         self.components = components
@@ -146,7 +156,7 @@ class PropagatedFeatures(TransformerMixin, BaseEstimator):
         X, ids
             Nodes whose labels are known, as in `APPNPClassifier.fit`.
         y
-            Their classes; unknown ones are left out. Not needed where `labels` is False.
+            Their classes, numbers or labels, as `task` says; unknown ones are left out. Not needed where `labels` is False.
 
         Returns
         -------
@@ -235,6 +245,7 @@ class PropagatedFeatures(TransformerMixin, BaseEstimator):
             ALPHA.check(alpha, _NAME)
         for name in ("own", "structure", "labels"):
             check_bool(getattr(self, name), name, _NAME)
+        check_choice(self.task, "task", _NAME, ("auto", *_TASKS))
         check_int(self.folds, "folds", _NAME, low=2)
         check_int(self.components, "components", _NAME, low=1)
         for name, relation in (self.relations or {}).items():
@@ -279,19 +290,27 @@ class PropagatedFeatures(TransformerMixin, BaseEstimator):
         return max(1, min(columns, int(_SHARE * memory / (_ARRAYS * 4 * self.graph.n_nodes))))
 
     def _of_labels(self, X: object, y: object, ids: object, random: np.random.RandomState) -> Columns:
-        given = labelled_nodes(X, y, self.graph, _NAME, ids=ids, missing_labels=self.missing_labels)
-        classes, codes = np.unique(given.labels, return_inverse=True)
-        known = known_labels(given.nodes, codes, self.graph.n_nodes)  # refuses two classes for one node
-        nodes = np.flatnonzero(known >= 0)
-        codes = known[nodes]
+        task = ("labels" if has_columns(y) else "classes") if self.task == "auto" else self.task
+        kind = _TASKS[task]
+        given = labelled_nodes(X, y, self.graph, _NAME, ids=ids, missing_labels=self.missing_labels, kind=kind)
+        if kind is Classes:
+            classes, codes = np.unique(given.labels, return_inverse=True)
+            known = known_labels(given.nodes, codes, self.graph.n_nodes)  # refuses two classes for one node
+            nodes = np.flatnonzero(known >= 0)
+            shown = classes[1:] if len(classes) == 2 else classes  # of two the share of one says both
+            values = (classes[known[nodes]][:, None] == shown[None, :]).astype(np.float64)
+            named = [f"label {name}" for name in shown]
+        else:
+            rows = given.labels.reshape(len(given.labels), -1)
+            whole = ~np.isnan(rows).any(axis=1)
+            nodes, first = np.unique(given.nodes[whole], return_index=True)
+            values = rows[whole][first]
+            named = [f"{task[:-1]} {place}" for place in range(values.shape[1])]
         if len(nodes) < self.folds:
             reject("folds", _NAME, f"at most the number of labelled nodes, {len(nodes)}", str(self.folds))
-        shown = classes[1:] if len(classes) == 2 else classes  # of two the share of one says both
-        indicators = (classes[codes][:, None] == shown[None, :]).astype(np.float64)
         # drawn without a look at labels, so that a node's columns do not depend on its own in any way
         folds = random.permutation(len(nodes)) % self.folds
-        named, stored = [f"label {name}" for name in shown], self.file is not None
-        return dict(known_nearby(self.graph, nodes, indicators, folds, named, stored=stored))
+        return dict(known_nearby(self.graph, nodes, values, folds, named, stored=self.file is not None))
 
 
 def _named(names: Sequence[str], values: NDArray[np.floating], what: str) -> Columns:
