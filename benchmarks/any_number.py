@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,8 @@ GRAPHS: dict[str, dict[str, Any]] = {
     },
 }
 COMPONENTS = 64
+# From training nodes and their numbers to the predictions of all nodes.
+Fit = Callable[[NDArray[np.int64], NDArray[np.float64]], NDArray[np.float64]]
 
 
 def main() -> None:
@@ -68,20 +70,21 @@ def main() -> None:
             for model, fitted in models(graph, number).items():
                 start = time.perf_counter()
                 found = fitted(train, numbers[train])[test]
-                seconds, r2 = round(time.perf_counter() - start, 1), float(r2_score(numbers[test], found))
+                seconds, r2 = round(time.perf_counter() - start, 1), float(cast("Any", r2_score)(numbers[test], found))
                 row = {"graph": name, "division": number, "model": model, "r2": r2, "seconds": seconds}
                 print(json.dumps(row), flush=True)
     print(json.dumps({"machine": describe_machine("cpu")}))
 
 
-def models(
-    graph: Graph, seed: int
-) -> dict[str, Callable[[NDArray[np.int64], NDArray[np.float64]], NDArray[np.float64]]]:
+def models(graph: Graph, seed: int) -> dict[str, Fit]:
     """Return functions from training nodes and their numbers to the predictions of all nodes."""
     own, near = tables(graph, seed)
 
-    def boosted(columns: NDArray[np.float32]) -> Any:
-        return lambda train, numbers: boosting(seed).fit(columns[train], numbers).predict(columns)
+    def boosted(columns: NDArray[np.float32]) -> Fit:
+        def fit(train: NDArray[np.int64], numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+            return boosting(seed).fit(columns[train], numbers).predict(columns)
+
+        return fit
 
     how: dict[str, Any] = {"random_state": seed}
     return {
@@ -97,10 +100,11 @@ def tables(graph: Graph, seed: int) -> tuple[NDArray[np.float32], NDArray[np.flo
     """Return the own columns of all nodes; and these, their means one and two steps away, and the degree."""
     own = np.column_stack(list(own_columns(graph, COMPONENTS, seed).values())).astype(np.float32)
     adjacency = graph.adjacency
-    degree = np.asarray(adjacency.sum(axis=1)).ravel()
-    mean = sparse.diags_array(1 / np.maximum(degree, 1)) @ adjacency
-    once = mean @ own
-    return own, np.column_stack([own, once, mean @ once, degree]).astype(np.float32)
+    degree: NDArray[np.float64] = np.asarray(adjacency.sum(axis=1), dtype=np.float64).ravel()
+    mean: Any = sparse.diags_array(1 / np.maximum(degree, 1)) @ adjacency
+    once: NDArray[np.float32] = mean @ own
+    twice: NDArray[np.float32] = mean @ once
+    return own, np.column_stack([own, once, twice, degree[:, None]]).astype(np.float32)
 
 
 def read(name: str) -> tuple[Graph, NDArray[np.float64]]:

@@ -17,7 +17,16 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import pprop
-from pprop import APPNPClassifier, APPNPRegressor, Graph, InputError, MLPNodeRegressor, PropagatedRegressor
+from pprop import (
+    APPNPClassifier,
+    APPNPRegressor,
+    ColumnsRegressor,
+    Graph,
+    InputError,
+    MLPNodeRegressor,
+    PropagatedFeatures,
+    PropagatedRegressor,
+)
 
 QUICK: dict[str, Any] = {"hidden": 16, "max_epochs": 300, "random_state": 0}
 
@@ -225,3 +234,59 @@ def test_labels_that_nothing_can_be_learned_from_are_refused(
 def test_the_index_of_labels_with_warnings_as_errors(world: tuple[Graph, NDArray[np.float64]], tagged: Any):
     with warnings.catch_warnings(action="error"):
         APPNPClassifier(world[0], **QUICK).fit(range(0, 200, 2), tagged[::2])
+
+
+# -- columns of the surroundings --------------------------------------------------------------------------------------
+
+
+def test_columns_find_what_neighbours_say_of_a_number(world: tuple[Graph, NDArray[np.float64]]):
+    """The number of a node is the sum of its neighbours' first column, and five times its own second."""
+    graph, _ = world
+    features: Any = graph.features
+    sums = graph.adjacency @ features
+    numbers = sums[:, 0] + 5 * features[:, 1]
+    train, test = np.arange(150), np.arange(150, 200)
+    model = ColumnsRegressor(graph, estimator=Ridge(), random_state=0).fit(train, numbers[train])
+    assert model.score(test, numbers[test]) > 0.99
+    assert model.record_.train_nodes == 150
+    assert model.features_.get_feature_names_out()[-2].startswith("number 0")
+    boosted = ColumnsRegressor(graph, random_state=0).fit(train, np.stack([numbers, -numbers], axis=1)[train])
+    assert boosted.predict(test).shape == (50, 2)
+    assert len(boosted.estimators_) == 2
+
+
+def test_no_column_of_a_node_depends_on_its_own_number(world: tuple[Graph, NDArray[np.float64]]):
+    graph, numbers = world
+    other = numbers.copy()
+    other[7] = -1e6
+    columns = [PropagatedFeatures(graph, task="numbers").fit(range(100), y[:100]) for y in (numbers, other)]
+    one, two = (each.transform([7]) for each in columns)
+    assert np.array_equal(one, two)
+    assert not np.array_equal(columns[0].transform([6]), columns[1].transform([6]))
+
+
+def test_measured_nodes_are_neither_learned_nor_in_a_column(world: tuple[Graph, NDArray[np.float64]]):
+    graph, numbers = world
+    watched = np.arange(100, 150)
+    found = [
+        ColumnsRegressor(graph, random_state=0).fit(range(100), numbers[:100], stopping=(watched, y))
+        for y in (numbers[watched], numbers[watched] + 40)
+    ]
+    assert found[0].record_.stopping_loss != found[1].record_.stopping_loss
+    # what is standardised by all known numbers differs by rounding alone
+    np.testing.assert_allclose(found[0].predict(), found[1].predict(), rtol=1e-5)
+
+
+def test_boosting_takes_several_labels(world: tuple[Graph, NDArray[np.float64]], tagged: NDArray[np.int64]):
+    graph, _ = world
+    train, test = np.arange(0, 200, 2), np.arange(1, 200, 2)
+    model = pprop.ColumnsClassifier(graph, random_state=0).fit(train, tagged[train])
+    assert (model.predict(test) == tagged[test]).mean() > 0.9
+    assert model.predict_proba(test).shape == (100, 3)
+    assert len(model.estimator_) == 3
+    assert any(name.startswith("label 2 1 away") for name in model.features_.get_feature_names_out())
+    some = tagged.astype(float)
+    some[::5, 1] = np.nan
+    assert (
+        pprop.ColumnsClassifier(graph, random_state=0).fit(train, some[train]).predict(test) == tagged[test]
+    ).mean() > 0.9

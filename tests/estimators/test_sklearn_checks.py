@@ -19,7 +19,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import sparse, spatial
-from sklearn.linear_model import LogisticRegression
+from sklearn.base import is_regressor
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
@@ -29,6 +30,7 @@ from pprop import (
     APPNPClassifier,
     APPNPClassifierCV,
     APPNPEnsembleClassifier,
+    APPNPRegressor,
     BootstrappedFPClassifier,
     GCNClassifier,
     Graph,
@@ -37,6 +39,7 @@ from pprop import (
     MLPNodeClassifier,
     PPNPClassifier,
     PropagatedClassifier,
+    PropagatedRegressor,
     SolvedPPNPClassifier,
 )
 
@@ -46,18 +49,13 @@ CLASSES = (
     *(APPNPClassifier, PPNPClassifier, SolvedPPNPClassifier, MLPNodeClassifier),
     *(APPNPClassifierCV, APPNPEnsembleClassifier),
     *(GCNClassifier, BootstrappedFPClassifier, PropagatedClassifier, LabelPropagationClassifier),
+    *(APPNPRegressor, PropagatedRegressor),
 )
 """GCN stands for the other baselines that are trained, whose classifiers differ in the names of settings alone."""
 
 RUN = (
     "check_array_api_input",
-    "check_classifier_data_not_an_array",
-    "check_classifiers_classes",
-    "check_classifiers_one_label",
-    "check_classifiers_regression_target",
-    "check_classifiers_train",
     "check_complex_data",
-    "check_decision_proba_consistency",
     "check_dict_unchanged",
     "check_do_not_raise_errors_in_init_or_set_params",
     "check_dont_overwrite_parameters",
@@ -97,9 +95,25 @@ RUN = (
 )
 """These run, and pass."""
 
+OF_CLASSIFIERS = (
+    "check_classifier_data_not_an_array",
+    "check_classifiers_classes",
+    "check_classifiers_one_label",
+    "check_classifiers_regression_target",
+    "check_classifiers_train",
+    "check_decision_proba_consistency",
+)
+OF_REGRESSORS = (
+    "check_regressor_data_not_an_array",
+    "check_regressor_multioutput",
+    "check_regressors_int",
+    "check_regressors_no_decision_function",
+    "check_regressors_train",
+)
+"""These run, and pass, of estimators of a kind."""
+
 WITH_WEIGHTS = (
     "check_all_zero_sample_weights_error",
-    "check_classifiers_one_label_sample_weights",
     "check_sample_weight_equivalence_on_dense_data",
     "check_sample_weights_list",
     "check_sample_weights_not_an_array",
@@ -108,6 +122,8 @@ WITH_WEIGHTS = (
     "check_sample_weights_shape",
 )
 """These run, and pass, where fit takes sample_weight; BootstrappedFPClassifier has the parameter, and refuses weights."""
+
+OF_CLASSIFIERS_WITH_WEIGHTS = ("check_classifiers_one_label_sample_weights",)
 
 WITH_CLASS_WEIGHTS = ("check_class_weight_classifiers",)
 """This runs where there is a class_weight. It wants one class for nearly all nodes, and passes where there are biases."""
@@ -136,6 +152,21 @@ BY_DESIGN: dict[str, tuple[str, type[BaseException], str]] = {
 }
 """These cannot apply: what they ask for contradicts nodes as samples. They run, and fail in this way."""
 
+SEVERAL_LABELS: dict[str, tuple[str, type[BaseException], str]] = {
+    f"check_classifiers_multilabel_{name}": (
+        "gives equal rows other labels: here they are one node, whose labels would contradict each other",
+        InputError,
+        "Got two for node",
+    )
+    for name in (
+        "output_format_decision_function",
+        "output_format_predict",
+        "output_format_predict_proba",
+        "representation_invariance",
+    )
+}
+"""These cannot apply to classifiers of several labels per node, either."""
+
 EMPTY = {
     "check_estimators_partial_fit_n_features": "does nothing without partial_fit",
     "check_fit1d": "wants a one-dimensional X refused; ours would be for its fractions, which is another reason",
@@ -152,11 +183,18 @@ AT_THE_BORDER = (
     "check_decision_proba_consistency",
     "check_supervised_y_no_nan",
     *WITH_WEIGHTS[1:],
+    *OF_CLASSIFIERS_WITH_WEIGHTS,
     *WITH_CLASS_WEIGHTS,
+    *SEVERAL_LABELS,
 )
 """These pass their matrix to the estimator directly, so that the rows are turned into nodes as they enter it."""
 
-NEEDS_LEARNING = ("check_classifiers_train", "check_classifiers_classes", "check_decision_proba_consistency")
+NEEDS_LEARNING = (
+    "check_classifiers_train",
+    "check_classifiers_classes",
+    "check_decision_proba_consistency",
+    "check_regressors_train",
+)
 
 
 class Rows:
@@ -211,6 +249,8 @@ def make(kind: type, graph: Graph, epochs: int) -> Any:
     """Return a classifier that computes in plain torch: numba would compile for each number of classes."""
     if kind is PropagatedClassifier:
         return PropagatedClassifier(LogisticRegression(C=100.0), graph, backend="reference")
+    if kind is PropagatedRegressor:  # which is to fit noise, and averages it otherwise
+        return PropagatedRegressor(Ridge(alpha=0.01), graph, alpha=1.0, backend="reference")
     if kind is LabelPropagationClassifier:
         return LabelPropagationClassifier(graph, backend="reference")
     if kind is BootstrappedFPClassifier:
@@ -220,6 +260,7 @@ def make(kind: type, graph: Graph, epochs: int) -> Any:
         APPNPClassifier: {"steps": 3},
         APPNPClassifierCV: {"steps": 3, "alphas": (0.1, 0.3)},
         APPNPEnsembleClassifier: {"steps": 3, "members": 2, "rounds": 1},
+        APPNPRegressor: {"steps": 3, "alpha": 0.9},
         GCNClassifier: {"matrix_dropout": 0.0},
         SolvedPPNPClassifier: {"tol": 0.1},
     }
@@ -267,27 +308,35 @@ def run(kind: type, key: str, monkeypatch: pytest.MonkeyPatch) -> BaseException 
     raise AssertionError("The check shows new rows at every run.")
 
 
+UNWEIGHTED = (PropagatedClassifier, BootstrappedFPClassifier)
+SEVERAL = (APPNPClassifier, PPNPClassifier, MLPNodeClassifier)
+
+
 @pytest.mark.parametrize("kind", CLASSES)
 def test_every_check_of_scikit_learn_is_in_exactly_one_list(kind: type) -> None:
     expected = [*RUN, *BY_DESIGN, *EMPTY]
-    expected += (
-        WITH_WEIGHTS[1:2] if kind is PropagatedClassifier else WITH_WEIGHTS
-    )  # does nothing without sample_weight
-    expected += [] if kind in (PropagatedClassifier, BootstrappedFPClassifier) else WITH_CLASS_WEIGHTS
+    if is_regressor(make(kind, Rows().to_graph(), 3)):
+        expected += [*OF_REGRESSORS, *WITH_WEIGHTS]
+    else:
+        expected += [*OF_CLASSIFIERS, *OF_CLASSIFIERS_WITH_WEIGHTS]
+        expected += [] if kind is PropagatedClassifier else WITH_WEIGHTS  # which do nothing without sample_weight
+        expected += [] if kind in UNWEIGHTED else WITH_CLASS_WEIGHTS
+        expected += SEVERAL_LABELS if kind in SEVERAL else []
     assert sorted({name for name, _ in CHECKS[kind].values()}) == sorted(expected)
 
 
 def passing(kind: type) -> list[str]:
     """Return the ids of the checks that an estimator passes."""
-    weighted = () if kind in (PropagatedClassifier, BootstrappedFPClassifier) else WITH_WEIGHTS
+    weighted = () if kind in UNWEIGHTED else (*WITH_WEIGHTS, *OF_CLASSIFIERS_WITH_WEIGHTS)
     weighted += WITH_CLASS_WEIGHTS if hasattr(kind, "bias") else ()
-    return [key for key, (name, _) in CHECKS[kind].items() if name in (*RUN, *weighted)]
+    named_ = (*RUN, *OF_CLASSIFIERS, *OF_REGRESSORS, *weighted)
+    return [key for key, (name, _) in CHECKS[kind].items() if name in named_]
 
 
 @pytest.mark.parametrize(("kind", "key"), [(kind, key) for kind in CLASSES for key in passing(kind)])
 def test_check_passes(kind: type, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     error = run(kind, key, monkeypatch)
-    if key == "check_classifier_data_not_an_array" and "pandas is not installed" in str(error):
+    if key.endswith("data_not_an_array") and "pandas is not installed" in str(error):
         return  # it has passed with its own array-like, and comes to data frames last
     if key.startswith("check_array_api_input") and "SCIPY_ARRAY_API is not set" in str(error):
         return  # it runs in the process of the next test
@@ -309,6 +358,17 @@ def test_check_that_cannot_apply_fails_for_the_reason_given(
     kind: type, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, expected, words = BY_DESIGN[name]
+    error = run(kind, name, monkeypatch)
+    assert isinstance(error, expected)
+    assert words in str(error)
+
+
+@pytest.mark.parametrize("kind", SEVERAL)
+@pytest.mark.parametrize("name", SEVERAL_LABELS)
+def test_check_of_several_labels_that_cannot_apply_fails_for_the_reason_given(
+    kind: type, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, expected, words = SEVERAL_LABELS[name]
     error = run(kind, name, monkeypatch)
     assert isinstance(error, expected)
     assert words in str(error)

@@ -8,6 +8,7 @@ from dataclasses import field
 from typing import Any, cast, final
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils.validation import has_fit_parameter
@@ -21,6 +22,7 @@ from pprop.estimators.node import GRAPH, RANDOM_STATE, NodeClassifier, parameter
 from pprop.estimators.propagated import outputs
 from pprop.estimators.propagated_features import PropagatedFeatures
 from pprop.estimators.reading import FitData, Given
+from pprop.estimators.several_targets import SeveralLabels
 from pprop.graph import Graph
 from pprop.training import History
 
@@ -54,8 +56,8 @@ class ColumnsClassifier(NodeClassifier):
     Attributes
     ----------
     estimator_, features_
-        The fitted estimator, whose classes are positions in ``classes_``, and the fitted `PropagatedFeatures`. A model that was
-        loaded has neither.
+        The fitted estimator, whose classes are positions in ``classes_`` (of several labels per node a list, one for each), and
+        the fitted `PropagatedFeatures`. A model that was loaded has neither.
     logits_
         Logarithms of the probabilities of all nodes, shape (n, c).
     record_
@@ -94,6 +96,7 @@ class ColumnsClassifier(NodeClassifier):
     stopping: float | None = settings.MEASURED.field()
     random_state: int | np.random.RandomState | None = RANDOM_STATE.field()
 
+    _several_labels = True
     _kind = Columns
     stops_early = False
 
@@ -103,6 +106,8 @@ class ColumnsClassifier(NodeClassifier):
 
     def _learn(self, model: AnyModel, data: FitData, values: dict[str, Any]) -> Learned:
         assert isinstance(model, Columns)
+        if isinstance(data.target, SeveralLabels):
+            return self._learn_several(model, data, values)
         begin, compiled = time.perf_counter(), compiling.seconds
         graph, target, train, seed = data.graph, data.classes, data.split.train, data.seed % 2**32
         present, places = np.unique(data.values[train], return_inverse=True)
@@ -111,28 +116,11 @@ class ColumnsClassifier(NodeClassifier):
                 "y", "fit", "training labels of at least two classes", f"1 class, {target.names[present[0]].item()!r},"
             )
         known = np.unique(train)
-        columns = PropagatedFeatures(
-            graph,
-            hops=model.hops,
-            spread=min(model.hops, 1),
-            labels=model.label_inputs,
-            folds=min(values["folds"], len(known)),
-            components=model.components,
-            missing_labels=(),
-            random_state=seed,
-        )
+        columns = columns_of(model, data, values, "classes")
         # text: an integer might be read as the mark of an unknown label
         rows = columns.fit(known, target.names.astype(str)[data.values[known]]).columns_
         estimator = boosting(seed) if self.estimator is None else cast("Any", clone(self.estimator))
-        much: dict[str, Any] = {}
-        if data.weights is not None:
-            if not has_fit_parameter(estimator, "sample_weight"):
-                got = f"{type(estimator).__name__}, whose fit has no sample_weight,"
-                reject(
-                    "estimator", _NAME, "a classifier that weights samples, where nodes or classes have weights", got
-                )
-            much = {"sample_weight": data.weights.nodes[train]}
-        estimator.fit(rows[train], places, **much)
+        estimator.fit(rows[train], places, **weights_of(estimator, data, train, _NAME))
         made = outputs(estimator, rows, graph.n_nodes, len(present), "probabilities", _BATCH, _NAME)
         logarithms = np.full((graph.n_nodes, target.columns), np.log(_LEAST))
         logarithms[:, present] = np.log(np.maximum(made, _LEAST))
@@ -155,9 +143,71 @@ class ColumnsClassifier(NodeClassifier):
         history = History(none, none.copy(), none.copy())
         return Learned({}, logarithms, record, history, extras={"log_probabilities": logarithms})
 
+    def _learn_several(self, model: Columns, data: FitData, values: dict[str, Any]) -> Learned:
+        """Fit one estimator to each label of several; outputs are log odds."""
+        begin, compiled = time.perf_counter(), compiling.seconds
+        graph, train, watched, seed = data.graph, data.split.train, data.split.stopping, data.seed % 2**32
+        columns, known = columns_of(model, data, values, "labels"), np.unique(train)
+        rows = columns.fit(known, data.values[known]).columns_
+        odds, estimators = np.empty((graph.n_nodes, data.target.columns)), list[Any]()
+        for place in range(data.target.columns):
+            some = train[~np.isnan(data.values[train, place])]
+            named = data.values[some, place].astype(np.int64)
+            if len(np.unique(named)) < 2:
+                got = f"column {place}, of which {'all' if named.any() else 'none'} are"
+                reject("y", "fit", "labels that some training nodes have and others have not", got)
+            estimator = boosting(seed) if self.estimator is None else cast("Any", clone(self.estimator))
+            estimator.fit(rows[some], named, **weights_of(estimator, data, some, _NAME))
+            share = outputs(estimator, rows, graph.n_nodes, 2, "probabilities", _BATCH, _NAME)
+            odds[:, place] = np.log(np.maximum(share[:, 1], _LEAST)) - np.log(np.maximum(share[:, 0], _LEAST))
+            estimators.append(estimator)
+        targets, kept = data.values[watched], ~np.isnan(data.values[watched])
+        each = np.logaddexp(0, odds[watched]) - np.nan_to_num(targets) * odds[watched]
+        record = TrainingRecord(
+            epochs=0,
+            best_epoch=0,
+            stopping_loss=float(each[kept].mean() * data.target.columns) if kept.any() else np.nan,
+            stopping_accuracy=float(((odds[watched] > 0) == (targets > 0))[kept].mean()) if kept.any() else np.nan,
+            seconds=time.perf_counter() - begin,
+            compile_seconds=compiling.seconds - compiled,
+            backend=type(estimators[0]).__module__.partition(".")[0],
+            device="cpu",
+            seed=data.seed,
+            train_nodes=len(train),
+            stopping_nodes=len(watched),
+        )
+        self.estimator_, self.features_ = estimators, columns
+        none = np.empty(0)
+        return Learned({}, odds, record, History(none, none.copy(), none.copy()))
+
     def _settings(self) -> dict[str, Any]:
         # the estimator as text: what a file can hold, and a later change of the estimator does not change
         return super()._settings() | {"estimator": None if self.estimator is None else str(self.estimator)}
+
+
+def columns_of(model: Columns, data: FitData, values: dict[str, Any], task: str) -> PropagatedFeatures:
+    """Return the columns that are to be computed of the training nodes and what is known of them."""
+    return PropagatedFeatures(
+        data.graph,
+        hops=model.hops,
+        spread=min(model.hops, 1),
+        labels=model.label_inputs,
+        task=task,
+        folds=min(values["folds"], len(np.unique(data.split.train))),
+        components=model.components,
+        missing_labels=(),
+        random_state=data.seed % 2**32,
+    )
+
+
+def weights_of(estimator: Any, data: FitData, nodes: NDArray[np.int64], function: str) -> dict[str, Any]:
+    """Return how much nodes count, as an argument of `fit`, where they do not count the same."""
+    if data.weights is None:
+        return {}
+    if not has_fit_parameter(estimator, "sample_weight"):
+        got = f"{type(estimator).__name__}, whose fit has no sample_weight,"
+        reject("estimator", function, "one that weights samples, where nodes or classes have weights", got)
+    return {"sample_weight": data.weights.nodes[nodes]}
 
 
 def boosting(seed: int) -> Any:

@@ -9,14 +9,13 @@ from typing import Any, cast, final
 import numpy as np
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.utils.validation import has_fit_parameter
 
 from pprop import settings
 from pprop._process import compiling
 from pprop._validate import describe, reject
+from pprop.estimators.columns import columns_of, weights_of
 from pprop.estimators.fitted import AnyModel, Columns, Fitted, Learned, TrainingRecord
 from pprop.estimators.node import GRAPH, RANDOM_STATE, NodeRegressor, parameters, unchecked
-from pprop.estimators.propagated_features import PropagatedFeatures
 from pprop.estimators.reading import FitData, Given
 from pprop.estimators.several_targets import Quantities
 from pprop.graph import Graph
@@ -92,30 +91,14 @@ class ColumnsRegressor(NodeRegressor):
         begin, compiled = time.perf_counter(), compiling.seconds
         graph, target, seed = data.graph, data.target, data.seed % 2**32
         train, watched = data.split.train, data.split.stopping
-        known = np.unique(train)
-        columns = PropagatedFeatures(
-            graph,
-            hops=model.hops,
-            spread=min(model.hops, 1),
-            labels=model.label_inputs,
-            task="numbers",
-            folds=min(values["folds"], len(known)),
-            components=model.components,
-            random_state=seed,
-        )
+        known, columns = np.unique(train), columns_of(model, data, values, "numbers")
         rows = columns.fit(known, data.values[known]).columns_
-        estimators = [
-            boosting(seed) if self.estimator is None else clone(self.estimator) for _ in range(target.columns)
-        ]
-        made = np.empty((graph.n_nodes, target.columns))
-        for place, estimator in enumerate(cast("list[Any]", estimators)):
+        made, estimators = np.empty((graph.n_nodes, target.columns)), list[Any]()
+        for place in range(target.columns):
+            estimator = boosting(seed) if self.estimator is None else cast("Any", clone(self.estimator))
+            estimators.append(estimator)
             some = train[~np.isnan(data.values[train, place])]
-            much: dict[str, Any] = {}
-            if data.weights is not None:
-                if not has_fit_parameter(estimator, "sample_weight"):
-                    got = f"{type(estimator).__name__}, whose fit has no sample_weight,"
-                    reject("estimator", _NAME, "a regressor that weights samples, where nodes have weights", got)
-                much = {"sample_weight": data.weights.nodes[some]}
+            much = weights_of(estimator, data, some, _NAME)
             made[:, place] = estimator.fit(rows[some], data.values[some, place], **much).predict(rows)
         strange = np.flatnonzero(~np.isfinite(made).all(axis=1))
         if strange.size:

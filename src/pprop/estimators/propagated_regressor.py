@@ -101,11 +101,11 @@ class PropagatedRegressor(NumberPredictor):
         normalization = UNBIASED if self.normalization is None else values["normalization"]
         rows = node_rows(self.features, graph)
         given = labelled_nodes(X, y, graph, _NAME, ids=ids, kind=Quantities)
-        labels, target = given.labels, Quantities.of(given.labels)
+        labels, weights = given.labels, check_sample_weight(sample_weight, given)
         if np.isnan(labels).any():
             reject("y", "fit", "all numbers of a node known, as a regressor needs", "a row with some unknown")
+        target = Quantities.of(labels, weights)
         values_of = target.at_nodes(given.nodes, target.encode(labels), graph.n_nodes)
-        weights = check_sample_weight(sample_weight, given)
         much: dict[str, Any] = {} if weights is None else {"sample_weight": weights}
         estimator = cast("Any", clone(self.estimator)).fit(take(rows, given.nodes), labels, **much)
         alone = _predictions(estimator, rows, graph.n_nodes, values["batch_size"], target.columns)

@@ -473,7 +473,8 @@ class FitData:
         """Divide what was given into training and validation nodes; those of a pair are the latter."""
         nodes, labels = given.nodes, given.labels
         (watched, watched_labels), fraction = given.validation()
-        target = given.kind.of(np.concatenate([labels, watched_labels]))
+        much = None if given.weights is None else np.concatenate([given.weights, np.ones(len(watched))])
+        target = given.kind.of(np.concatenate([labels, watched_labels]), much)
         codes = target.encode(labels)
         every = np.concatenate([codes, target.encode(watched_labels)])
         values = target.at_nodes(np.concatenate([nodes, watched]), every, graph.n_nodes)

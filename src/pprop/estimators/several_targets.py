@@ -89,10 +89,19 @@ class Quantities(RowTarget):
         return _read_rows(y, parameter, function, length, expected, rows, several=False)
 
     @classmethod
-    def of(cls, labels: NDArray[np.float64]) -> Self:
+    def of(cls, labels: NDArray[np.float64], weights: NDArray[np.float64] | None = None) -> Self:
         """Return the target of these numbers; refuse a column that is constant."""
         columns = labels.reshape(len(labels), -1)
-        centre, spread = np.nanmean(columns, axis=0), np.nanstd(columns, axis=0)
+        if len(columns) == 1:
+            reject("y", "fit", "numbers of at least two nodes, that differ", "1 sample")
+        much = np.ones(len(columns)) if weights is None else weights
+        known = ~np.isnan(columns)
+        counted, values = np.where(known, much[:, None], 0.0), np.where(known, columns, 0.0)
+        whole = counted.sum(axis=0)
+        if (lacking := np.flatnonzero(whole == 0)).size:
+            reject("y", "fit", "at least one known number in each column", f"none in column {lacking[0]}")
+        centre = (counted * values).sum(axis=0) / whole
+        spread = np.sqrt((counted * np.square(values - centre)).sum(axis=0) / whole)
         constant = np.flatnonzero(spread <= 1e-12 * np.maximum(np.abs(centre), 1e-300))
         if constant.size:
             reject("y", "fit", "numbers that differ from node to node", f"the same, {centre[constant[0]]:g}, for all")
@@ -165,8 +174,9 @@ class SeveralLabels(RowTarget):
         return found
 
     @classmethod
-    def of(cls, labels: NDArray[np.float64]) -> Self:
-        """Return the target of these rows; refuse a label that no node has, and one that all have."""
+    def of(cls, labels: NDArray[np.float64], weights: NDArray[np.float64] | None = None) -> Self:
+        """Return the target of these rows, whatever their weights; refuse a label that no node has, and one that all have."""
+        del weights
         for value, whom in ((1, "no node has"), (0, "every node has")):
             lacking = np.flatnonzero(~(labels == value).any(axis=0))
             if lacking.size:

@@ -53,8 +53,8 @@ class Target(ABC):
 
     @classmethod
     @abstractmethod
-    def of(cls, labels: NDArray[Any]) -> Self:
-        """Return the target that these labels are of; refuse labels that nothing can be learned from."""
+    def of(cls, labels: NDArray[Any], weights: NDArray[np.float64] | None = None) -> Self:
+        """Return the target that these labels are of, weighted; refuse labels that nothing can be learned from."""
 
     @property
     @abstractmethod
@@ -137,8 +137,9 @@ class Classes(Target):
         return class_labels(y, parameter, function, length, rows=rows, missing=missing, classes=classes)
 
     @classmethod
-    def of(cls, labels: NDArray[Any]) -> Self:
-        """Return the classes of these labels; refuse a single one."""
+    def of(cls, labels: NDArray[Any], weights: NDArray[np.float64] | None = None) -> Self:
+        """Return the classes of these labels, whatever their weights; refuse a single one."""
+        del weights
         names = np.unique(labels)
         if len(names) < 2:
             reject("y", "fit", "labels of at least two classes", f"1 class, {names[0].item()!r},")
