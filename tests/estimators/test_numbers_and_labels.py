@@ -156,6 +156,10 @@ def test_targets_that_are_no_numbers_are_refused_in_one_sentence(
 def test_two_numbers_for_one_node_are_refused(world: tuple[Graph, NDArray[np.float64]]):
     with pytest.raises(InputError, match="two for node 3"):
         APPNPRegressor(world[0], **QUICK).fit([3, 1, 3], [1.0, 2.0, 4.0])
+    with pytest.raises(InputError, match="two for node 3"):  # nothing of a row is lost where another follows
+        APPNPRegressor(world[0], **QUICK).fit([3, 1, 3], [[1.0, np.nan], [2.0, 0.0], [np.nan, 4.0]])
+    with pytest.raises(InputError, match="two for node 3"):
+        PropagatedFeatures(world[0], task="numbers", folds=2).fit([3, 1, 3], [1.0, 2.0, 4.0])
 
 
 def test_what_a_regressor_cannot_do_is_refused(world: tuple[Graph, NDArray[np.float64]], tmp_path: Any):

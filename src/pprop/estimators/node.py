@@ -137,7 +137,7 @@ class NodeEstimator(BaseEstimator, ABC):
     explain = explain
 
     def predict(self, X: ArrayLike | None = None, *, ids: ArrayLike | None = None) -> NDArray[Any]:
-        """Return the classes of nodes, shape (m,).
+        """Return what is predicted of nodes: classes or numbers, shape (m,), or (m, k) of k numbers or labels per node.
 
         Parameters
         ----------
@@ -616,8 +616,8 @@ class NodeClassifier(ClassPredictor, NodeLearner):
             (n,). Of some classifiers, such as `APPNPClassifier`, also an indicator matrix (m, k) of 0 and 1, NaN where unknown:
             any number of labels per node, each predicted by itself. Whole numbers stored as floats become integers. Unknown
             are None, NaN, what a masked array masks, and what `missing_labels` lists; these nodes are left out, and
-            ``n_unlabelled_`` counts them. Where -1 and one
-            other integer are the only labels, -1 is a class, and a warning says so. The index of a pandas series counts:
+            ``n_unlabelled_`` counts them. Where -1 and one other integer are the only labels, -1 is a class, and a warning says
+            so. The index of a pandas series counts:
             where it holds ids of the graph, labels are found by them, and without X it names the nodes. Where it is 0,
             1, 2, ..., labels are in the order of the nodes. Where X has an index, too, it may be the same one. Any
             other index is refused. The same holds for `sample_weight`, for `stopping` and for a mask.

@@ -21,7 +21,7 @@ from pprop._errors import InputError
 from pprop._process import usable_memory
 from pprop._validate import check_bool, check_choice, check_int, describe, reject
 from pprop.estimators.reading import labelled_nodes, node_positions
-from pprop.estimators.several_targets import Quantities, SeveralLabels
+from pprop.estimators.several_targets import Quantities, SeveralLabels, rows_at_nodes
 from pprop.estimators.targets import Classes, LabelsLike, Target, has_columns, known_labels
 from pprop.graph import Graph
 from pprop.graph.attributes import MISSING_LABELS
@@ -301,10 +301,9 @@ class PropagatedFeatures(TransformerMixin, BaseEstimator):
             values = (classes[known[nodes]][:, None] == shown[None, :]).astype(np.float64)
             named = [f"label {name}" for name in shown]
         else:
-            rows = given.labels.reshape(len(given.labels), -1)
-            whole = ~np.isnan(rows).any(axis=1)
-            nodes, first = np.unique(given.nodes[whole], return_index=True)
-            values = rows[whole][first]
+            rows = rows_at_nodes(given.nodes, given.labels.reshape(len(given.labels), -1), self.graph.n_nodes)
+            nodes = np.flatnonzero(~np.isnan(rows).any(axis=1))
+            values = rows[nodes]
             named = [f"{task[:-1]} {place}" for place in range(values.shape[1])]
         if len(nodes) < self.folds:
             reject("folds", _NAME, f"at most the number of labelled nodes, {len(nodes)}", str(self.folds))

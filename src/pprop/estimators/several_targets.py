@@ -21,12 +21,7 @@ class RowTarget(Target):
 
     def at_nodes(self, nodes: NDArray[np.int64], values: NDArray[np.float64], n_nodes: int) -> NDArray[np.float64]:
         """Return the values of all nodes, (n, columns), NaN where none is given."""
-        found = np.full((n_nodes, self.columns), np.nan)
-        found[nodes] = values
-        torn = np.flatnonzero((found[nodes] != values).any(axis=1) & ~np.isnan(values).any(axis=1))
-        if torn.size:
-            reject("y", "fit", "one value per node", f"two for node {nodes[torn[0]]}")
-        return found
+        return rows_at_nodes(nodes, values, n_nodes)
 
     def known(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return which nodes have at least one known number."""
@@ -139,7 +134,7 @@ class SeveralLabels(RowTarget):
     Attributes
     ----------
     names
-        Of the labels, shape (columns,): those of a data frame's columns, else 0, 1, ...
+        Of the labels: the places of their columns, shape (columns,).
 
     Examples
     --------
@@ -219,6 +214,21 @@ class SeveralLabels(RowTarget):
             reject("y", "score", "nodes all of whose labels are known", "none")
         much = None if weights is None else weights[whole]
         return float(accuracy_score(labels[whole].astype(int), self.predictions(outputs[whole]), sample_weight=much))
+
+
+def rows_at_nodes(nodes: NDArray[np.int64], values: NDArray[np.float64], n_nodes: int) -> NDArray[np.float64]:
+    """Return the rows of all nodes of a graph, (n, k), NaN where none is given; refuse two rows for one node that differ.
+
+    >>> rows_at_nodes(np.array([2, 0, 2]), np.array([[5.0], [1.0], [5.0]]), 3).ravel()
+    array([ 1., nan,  5.])
+    """
+    found = np.full((n_nodes, values.shape[1]), np.nan)
+    found[nodes] = values
+    same = (found[nodes] == values) | (np.isnan(found[nodes]) & np.isnan(values))
+    torn = np.flatnonzero(~same.all(axis=1))
+    if torn.size:
+        reject("y", "fit", "one value per node", f"two for node {nodes[torn[0]]}")
+    return found
 
 
 def _read_rows(
