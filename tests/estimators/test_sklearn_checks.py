@@ -249,8 +249,10 @@ def make(kind: type, graph: Graph, epochs: int) -> Any:
     """Return a classifier that computes in plain torch: numba would compile for each number of classes."""
     if kind is PropagatedClassifier:
         return PropagatedClassifier(LogisticRegression(C=100.0), graph, backend="reference")
-    if kind is PropagatedRegressor:  # which is to fit noise, and averages it otherwise
-        return PropagatedRegressor(Ridge(alpha=0.01), graph, alpha=1.0, backend="reference")
+    if (
+        kind is PropagatedRegressor
+    ):  # without steps, since a check sets alpha to 0.01, wants noise fitted, and means would hide it
+        return PropagatedRegressor(Ridge(alpha=0.01), graph, steps=0, backend="reference")
     if kind is LabelPropagationClassifier:
         return LabelPropagationClassifier(graph, backend="reference")
     if kind is BootstrappedFPClassifier:
