@@ -137,7 +137,10 @@ LABELS = "must be an array of 4 class labels, one per node, all integers or all 
         ),
         ([2**70, 1, 0, 1], LABELS + f"{2**70}, which int64 does not hold, instead."),
         ([1e300, 1, 0, 1], "the number 1e[+]300 instead."),
-        ([[0, 1], [1, 0], [0, 1], [1, 0]], r"ndarray of shape \(4, 2\) .* several labels of a node are not supported"),
+        (
+            [[0, 1], [1, 0], [0, 2], [1, 0]],
+            "rows of 0 and 1, one column per label, NaN where unknown. Got 2.0 instead.",
+        ),
         (["a", "a\0", "a", "a\0"], r"text that does not end in a null character. Got 'a\\x00' at index 1 instead."),
         (np.array(["a", "b\0", "a", "b"], dtype=object), "does not end in a null character. .* at index 1 instead."),
         ([2, 2, 2, 2], "The 'y' parameter of fit must be labels of at least two classes. Got 1 class, 2, instead."),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 
 import pprop
 from pprop import Graph, estimators
@@ -37,11 +37,18 @@ MODELS: dict[str, Callable[[Graph], Any]] = {
     "SolvedPPNPClassifier": lambda graph: pprop.SolvedPPNPClassifier(graph, tol=1e-3, **QUICK, **JUDGED),
 }
 
+OF_NUMBERS: dict[str, Callable[[Graph], Any]] = {
+    "APPNPRegressor": lambda graph: pprop.APPNPRegressor(graph, **QUICK),
+    "ColumnsRegressor": lambda graph: pprop.ColumnsRegressor(graph, stopping=0.3, random_state=0),
+    "MLPNodeRegressor": lambda graph: pprop.MLPNodeRegressor(graph, **QUICK),
+    "PropagatedRegressor": lambda graph: pprop.PropagatedRegressor(Ridge(), graph),
+}
 
-def test_every_classifier_is_among_them():
+
+def test_every_estimator_is_among_them():
     public = {name: getattr(estimators, name) for name in estimators.__all__}
     kinds = {name for name, kind in public.items() if isinstance(kind, type) and issubclass(kind, NodeEstimator)}
-    assert set(MODELS) == kinds - {"NodeClassifier"}  # which is abstract
+    assert {*MODELS, *OF_NUMBERS} == kinds - {"NodeClassifier"}  # which is abstract
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -51,4 +58,15 @@ def test_other_labels_of_test_nodes_change_no_bit(name: str, graph: Graph, nodes
     rotated = np.where(np.isin(every, nodes), codes, (codes + 1) % 3)
     one, other = (MODELS[name](graph.replace(labels=each)).fit(nodes, animals) for each in (codes, rotated))
     assert np.array_equal(one.predict_proba(), other.predict_proba())
+    assert np.array_equal(one.predict(), other.predict())
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_labels_of_the_graph_change_no_predicted_number(name: str, graph: Graph, nodes: Any):
+    every = np.arange(graph.n_nodes)
+    numbers = np.sin(every[np.asarray(nodes)])
+    one, other = (
+        OF_NUMBERS[name](graph.replace(labels=each)).fit(nodes, numbers)
+        for each in (every // 30, (every + 30) // 30 % 3)
+    )
     assert np.array_equal(one.predict(), other.predict())

@@ -25,7 +25,7 @@ from pprop.study.stats.paired import by_split
 
 TAIL = 0.025  # on either side of a 95 % interval
 
-# A row's bound in units of the difference of two initialisations; 66 of 38220 such differences are beyond it.
+# A row's bound in units of the difference of two initialisations; 67 of 38260 such differences are beyond it.
 ROW_FACTOR = 4.0
 
 # Probability that rounding alone takes the mean of a sample beyond its bound, for differences of a normal law.
